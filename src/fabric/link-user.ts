@@ -1,0 +1,57 @@
+/**
+ * What a proxy and its link say to each other. `Link` (link.ts) implements `LinkPort`; the proxies
+ * implement `LinkUser`.
+ */
+import type { Nanos } from '../base/units.ts';
+import type { FlowClass, Tlp } from '../pcie/tlp.ts';
+import type { PeerIdentity } from './transport.ts';
+
+/** State of one box slot for one generation, sent by the box proxy in order with the TLPs. */
+export const SlotState = {
+  /** The row is valid and the device answers: the host may hot-plug. */
+  READY: 1,
+  /** The row is gone or contained: nothing more comes of this generation. */
+  GONE: 2,
+} as const;
+export type SlotState = (typeof SlotState)[keyof typeof SlotState];
+
+export interface LinkPort {
+  readonly peer: PeerIdentity;
+  /** Whether the egress queue has room for one more TLP of this class and payload. */
+  canSend(flow: FlowClass, payloadBytes: number): boolean;
+  /**
+   * Queues a TLP; encoded before the call returns. It leaves when `flush` is called or a frame is
+   * full, as credits and the ordering table allow. Only while the session is up.
+   */
+  sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void;
+  /** Queues a slot state behind everything queued so far. */
+  sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void;
+  /** Sends what is queued, in as few frames as hold it. */
+  flush(now: Nanos): void;
+  /** Gives back the buffers of one TLP that `linkTlp` kept by returning false. */
+  release(now: Nanos, flow: FlowClass, payloadBytes: number): void;
+}
+
+export interface LinkUser {
+  /** A new session is up; nothing of an earlier one will be delivered any more. */
+  linkUp(now: Nanos, link: LinkPort): void;
+  /**
+   * One TLP, in order and exactly once in this session: the `length` bytes at `offset`, still encoded
+   * and not yet looked at. Returns true when it is done with, false when it keeps the credit (it must
+   * copy what it needs) and will call `release`.
+   */
+  linkTlp(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): boolean;
+  linkSlotState(now: Nanos, link: LinkPort, slot: number, generation: number, state: SlotState): void;
+  /** `canSend` may have become true again. */
+  linkResume(now: Nanos, link: LinkPort): void;
+  /** The session is over: what was unacknowledged is lost, and nothing can be sent. */
+  linkDown(now: Nanos, link: LinkPort, reason: string): void;
+}

@@ -1,0 +1,34 @@
+/**
+ * How frames get from one proxy to the other. A transport is one connection of one path: ordered or
+ * not, lossy or not (the link above makes it exact), authenticated, and gone once it has closed.
+ */
+import type { Nanos } from '../base/units.ts';
+
+/** Who is at the other end, as its certificate says: `spiffe://pool/host/ID` or `/box/ID`. */
+export interface PeerIdentity {
+  readonly kind: 'host' | 'box';
+  readonly id: string;
+}
+
+export interface Transport {
+  readonly peer: PeerIdentity;
+  /**
+   * Sends one whole frame. The bytes must not change until the frame has been acknowledged by the
+   * peer or the transport has closed. Returns false when the sender should hold further frames until
+   * `writable`; the frame itself is taken all the same.
+   */
+  send(now: Nanos, frame: Uint8Array): boolean;
+  /** Ends the connection. `closed` is not called for it. */
+  close(): void;
+}
+
+/** Set by whoever uses the transport, before the first frame can arrive. */
+export interface TransportUser {
+  /** One whole frame: `length` bytes at `offset`, valid during the call alone. */
+  frame(now: Nanos, bytes: Uint8Array, offset: number, length: number): void;
+  /** After the last of the frames that arrived together: the place to flush what they caused. */
+  turnEnd(now: Nanos): void;
+  writable(now: Nanos): void;
+  /** The connection is gone, for `reason`. Called once. */
+  closed(now: Nanos, reason: string): void;
+}

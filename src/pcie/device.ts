@@ -1,0 +1,47 @@
+/**
+ * What a box slot holds: one PCIe function, seen from its link. A `Device` is a synchronous state
+ * machine; its effects are calls on the `DevicePort` it is plugged into.
+ */
+import type { Timed } from '../base/clock.ts';
+import type { Nanos } from '../base/units.ts';
+import type { FlowClass, Tlp } from './tlp.ts';
+
+export interface DeviceIdentity {
+  /** `accel`, later `virtio-gpu`, `bochs-display`, `vfio-user`. */
+  readonly kind: string;
+  readonly model: string;
+  readonly memoryBytes: number;
+  /** Lower-case 8-4-4-4-12. */
+  readonly uuid: string;
+}
+
+/** The upstream side of a device's link. */
+export interface DevicePort {
+  /**
+   * Whether a TLP of this flow class with this payload would be taken now. Completions are always
+   * taken: they are bounded by the non-posted requests the device has been given.
+   */
+  canSend(flow: FlowClass, payloadBytes: number): boolean;
+  /** Takes a TLP upstream; copied before the call returns. Only after `canSend`. */
+  send(now: Nanos, tlp: Tlp): void;
+}
+
+export interface Device extends Timed {
+  readonly identity: DeviceIdentity;
+  /** Called once, before anything else. */
+  plug(port: DevicePort): void;
+  /**
+   * A TLP from upstream: config requests are type 0, and have set the function's bus and device
+   * number (2.2.6.2). The record and its payload are valid during the call alone.
+   */
+  receive(now: Nanos, tlp: Tlp): void;
+  /** `canSend` may have become true again. */
+  resume(now: Nanos): void;
+  /**
+   * Conventional reset: config space and registers as at power-on, everything outstanding forgotten
+   * and nothing sent of it afterwards.
+   */
+  reset(now: Nanos): void;
+  /** Wipes what a tenant could have left in the device's memory. Called after `reset`. */
+  scrub(now: Nanos): void;
+}
