@@ -62,7 +62,7 @@ export interface QueueEntry extends Readonly<EntryMetadata> {
 class Entry implements QueueEntry {
   flow: FlowClass = FlowClass.POSTED;
   order = 0;
-  buffer = new Uint8Array(0);
+  buffer: Uint8Array = new Uint8Array(0);
   offset = 0;
   length = 0;
   slot = 0;
