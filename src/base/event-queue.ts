@@ -17,6 +17,11 @@ export class EventQueue<T> {
     return this.#times[0] ?? Infinity;
   }
 
+  /** The value `pop` would return. */
+  get next(): T | undefined {
+    return this.#values[0];
+  }
+
   push(timeNs: number, value: T): void {
     const sequence = this.#nextSequence++;
     let index = this.#times.length;
