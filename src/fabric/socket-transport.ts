@@ -1,0 +1,192 @@
+/**
+ * Frames over one stream socket, TLS or (for the benchmark) plain TCP.
+ *
+ * Outgoing frames are corked until the end of the turn that caused them: of a chunk of input, or of
+ * the current event loop tick. Incoming bytes are cut into frames by the length each frame's header
+ * states. Frames that lie in one chunk are handed on where they lie; one that spans chunks is put
+ * together in a buffer that never holds more than one frame.
+ */
+import type { Socket } from 'node:net';
+import type { Clock } from '../base/clock.ts';
+import { assert } from '../base/assert.ts';
+import { FRAME_HEADER_BYTES, frameLengthAt, MAX_FRAME_BYTES } from './frame.ts';
+import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
+
+/** Above this many bytes waiting in this process, `send` asks the sender to hold on. */
+const HOLD_ABOVE_BYTES = 128 * 1024;
+
+export class SocketTransport implements Transport {
+  readonly peer: PeerIdentity;
+  readonly #socket: Socket;
+  readonly #clock: Clock;
+  #user: TransportUser | undefined;
+  #corked = false;
+  #inTurn = false;
+  #holding = false;
+  #ended = false;
+  #reason: string | undefined;
+  /** The head of a frame whose rest has not come yet. */
+  #partial: Uint8Array | undefined;
+  #partialBytes = 0;
+
+  /** The socket is connected, and `peer` has been verified. Paused until `start`. */
+  constructor(socket: Socket, peer: PeerIdentity, clock: Clock) {
+    this.#socket = socket;
+    this.peer = peer;
+    this.#clock = clock;
+    socket.pause();
+    socket.setNoDelay(true);
+    socket.on('error', (error) => {
+      this.#reason ??= error.message;
+    });
+    socket.on('end', () => {
+      this.#reason ??= 'the peer closed the connection';
+    });
+    socket.on('close', () => this.#gone(this.#reason ?? 'the connection is gone'));
+  }
+
+  /** Begins to deliver to `user`. Called once. */
+  start(user: TransportUser): void {
+    assert(this.#user === undefined, 'a transport has one user');
+    this.#user = user;
+    const socket = this.#socket;
+    if (socket.destroyed) {
+      // It went between the handshake and now: tell it as any other end, after the caller is done.
+      process.nextTick(() => this.#gone(this.#reason ?? 'the connection is gone'));
+      return;
+    }
+    socket.on('data', (chunk: Buffer) => this.#data(chunk));
+    socket.on('drain', () => {
+      if (!this.#holding || this.#ended) return;
+      this.#holding = false;
+      user.writable(this.#clock.now());
+    });
+    socket.resume();
+  }
+
+  /** Bytes taken by `send` that this process has not yet given to the kernel. */
+  get waitingBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  send(_now: number, frame: Uint8Array): boolean {
+    if (this.#ended) return true;
+    const socket = this.#socket;
+    if (!this.#corked) {
+      this.#corked = true;
+      socket.cork();
+      if (!this.#inTurn) process.nextTick(uncork, this);
+    }
+    socket.write(frame);
+    if (socket.writableLength > HOLD_ABOVE_BYTES) this.#holding = true;
+    return !this.#holding;
+  }
+
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.uncork();
+    // What was sent before still goes out; a peer that reads nothing does not keep us waiting.
+    this.#socket.end();
+    this.#socket.destroySoon();
+  }
+
+  /** Lets out what the current turn has sent so far. */
+  uncork(): void {
+    if (!this.#corked) return;
+    this.#corked = false;
+    this.#socket.uncork();
+  }
+
+  #data(chunk: Buffer): void {
+    if (this.#ended) return;
+    const user = this.#user;
+    if (user === undefined) return;
+    const now = this.#clock.now();
+    this.#inTurn = true;
+    let offset = 0;
+    if (this.#partial !== undefined) offset = this.#complete(chunk, now, user);
+    while (!this.#ended) {
+      const available = chunk.length - offset;
+      if (available < FRAME_HEADER_BYTES) break;
+      const length = frameLengthAt(chunk, offset);
+      if (length < FRAME_HEADER_BYTES || length > MAX_FRAME_BYTES) {
+        this.#lied(length);
+        break;
+      }
+      if (length > available) break;
+      user.frame(now, chunk, offset, length);
+      offset += length;
+    }
+    if (!this.#ended && offset < chunk.length) this.#keep(chunk, offset);
+    if (!this.#ended) user.turnEnd(now);
+    this.#inTurn = false;
+    this.uncork();
+  }
+
+  /** Goes on with the frame begun in earlier chunks. Returns how much of `chunk` it took. */
+  #complete(chunk: Buffer, now: ReturnType<Clock['now']>, user: TransportUser): number {
+    let partial = this.#partial as Uint8Array;
+    let offset = 0;
+    if (this.#partialBytes < FRAME_HEADER_BYTES) {
+      offset = this.#append(partial, chunk, 0, FRAME_HEADER_BYTES);
+      if (this.#partialBytes < FRAME_HEADER_BYTES) return offset;
+    }
+    const length = frameLengthAt(partial, 0);
+    if (length < FRAME_HEADER_BYTES || length > MAX_FRAME_BYTES) {
+      this.#lied(length);
+      return offset;
+    }
+    if (partial.length < length) {
+      partial = new Uint8Array(length);
+      partial.set((this.#partial as Uint8Array).subarray(0, this.#partialBytes));
+      this.#partial = partial;
+    }
+    offset += this.#append(partial, chunk, offset, length);
+    if (this.#partialBytes < length) return offset;
+    this.#partial = undefined;
+    this.#partialBytes = 0;
+    user.frame(now, partial, 0, length);
+    return offset;
+  }
+
+  /** Fills `partial` up to `wantedBytes`. Returns the bytes taken from `chunk`. */
+  #append(partial: Uint8Array, chunk: Buffer, offset: number, wantedBytes: number): number {
+    const count = Math.min(wantedBytes - this.#partialBytes, chunk.length - offset);
+    partial.set(chunk.subarray(offset, offset + count), this.#partialBytes);
+    this.#partialBytes += count;
+    return count;
+  }
+
+  #keep(chunk: Buffer, offset: number): void {
+    const count = chunk.length - offset;
+    if (this.#partial === undefined) {
+      // The length is known once the header is there: then the rest needs no second copy.
+      const bytes = count < FRAME_HEADER_BYTES ? FRAME_HEADER_BYTES : frameLengthAt(chunk, offset);
+      this.#partial = new Uint8Array(bytes);
+      this.#partialBytes = 0;
+      this.#partial.set(chunk.subarray(offset));
+      this.#partialBytes = count;
+    }
+  }
+
+  #lied(length: number): void {
+    this.#reason =
+      `the peer sent a frame of ${length} bytes, ` +
+      `${FRAME_HEADER_BYTES} to ${MAX_FRAME_BYTES} are allowed`;
+    this.#socket.destroy();
+    this.#gone(this.#reason);
+  }
+
+  #gone(reason: string): void {
+    if (this.#ended) return;
+    // Without a user yet, `start` reports it.
+    if (this.#user === undefined) return;
+    this.#ended = true;
+    this.#user.closed(this.#clock.now(), reason);
+  }
+}
+
+function uncork(transport: SocketTransport): void {
+  transport.uncork();
+}

@@ -1,0 +1,246 @@
+/**
+ * Who is at the other end of a TLS connection. Both sides show a certificate of the pool's own CA
+ * whose one URI name says what they are: `spiffe://pool/host/ID` or `spiffe://pool/box/ID`.
+ *
+ * Neither side lets Node refuse the peer by itself, for it does so without a reason that could be
+ * shown; `verifyPeer` makes every check and names the one that failed. No byte of a peer is looked
+ * at before it returned.
+ */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import { createSecureContext } from 'node:tls';
+import { DxpuError } from '../base/errors.ts';
+import type { PeerIdentity } from './transport.ts';
+
+const TRUST_DOMAIN = 'pool';
+const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62})$/;
+const IDENTITY_URI = /^spiffe:\/\/pool\/(host|box)\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$/;
+
+/** Whether `id` may name a host or a box: 1 to 63 letters, digits, dots, dashes, underscores. */
+export function isIdentityName(id: string): boolean {
+  return ID.test(id);
+}
+
+export function identityUri(identity: PeerIdentity): string {
+  return `spiffe://${TRUST_DOMAIN}/${identity.kind}/${identity.id}`;
+}
+
+/** `undefined` when `uri` is not of the form `spiffe://pool/host/ID` or `spiffe://pool/box/ID`. */
+export function parseIdentityUri(uri: string): PeerIdentity | undefined {
+  const match = IDENTITY_URI.exec(uri);
+  if (match === null) return undefined;
+  return { kind: match[1] as PeerIdentity['kind'], id: match[2] as string };
+}
+
+/**
+ * The identity in a certificate's subject alternative names, as Node prints them. Throws
+ * `unauthenticated` unless there is exactly one URI name and it is an identity.
+ */
+export function identityOfNames(subjectAltName: string | undefined): PeerIdentity {
+  const uris = (subjectAltName ?? '').split(', ').filter((name) => name.startsWith('URI:'));
+  const [uri] = uris;
+  if (uri === undefined || uris.length > 1) {
+    throw unauthenticated(
+      `its certificate has ${uris.length} URI names, it must have exactly one of the form ` +
+        `spiffe://${TRUST_DOMAIN}/host/ID or spiffe://${TRUST_DOMAIN}/box/ID`,
+    );
+  }
+  const identity = parseIdentityUri(uri.slice('URI:'.length));
+  if (identity === undefined) {
+    throw unauthenticated(
+      `the name ${uri.slice('URI:'.length)} in its certificate is not of the form ` +
+        `spiffe://${TRUST_DOMAIN}/host/ID or spiffe://${TRUST_DOMAIN}/box/ID`,
+    );
+  }
+  return identity;
+}
+
+export interface ExpectedPeer {
+  readonly kind: PeerIdentity['kind'];
+  /** Where given, the peer must be this one and no other. */
+  readonly id?: string;
+}
+
+/**
+ * Checks the peer of a finished handshake: TLS 1.3, a certificate of our CA, in its time, with the
+ * one identity expected. Returns the identity; throws `unauthenticated` or, for a valid peer that is
+ * not the expected one, `permission_denied`.
+ */
+export function verifyPeer(socket: TLSSocket, expected: ExpectedPeer): PeerIdentity {
+  if (socket.getProtocol() !== 'TLSv1.3') {
+    throw unauthenticated(`it speaks ${socket.getProtocol()}, TLS 1.3 is needed`);
+  }
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate === undefined) throw unauthenticated('it showed no certificate');
+  if (!socket.authorized) {
+    // A code such as CERT_HAS_EXPIRED, though its type says Error.
+    const code = String(socket.authorizationError);
+    throw unauthenticated(certificateFault(code, certificate), { code });
+  }
+  const identity = identityOfNames(certificate.subjectAltName);
+  if (identity.kind !== expected.kind) {
+    throw new DxpuError(
+      'permission_denied',
+      `it is ${identityUri(identity)}, a ${expected.kind} is expected here`,
+      { details: { reason: 'wrong-kind', peer: identityUri(identity) } },
+    );
+  }
+  if (expected.id !== undefined && identity.id !== expected.id) {
+    throw new DxpuError(
+      'permission_denied',
+      `it is ${identityUri(identity)}, but ${expected.kind} ${expected.id} is expected here`,
+      { details: { reason: 'wrong-identity', peer: identityUri(identity) } },
+    );
+  }
+  return identity;
+}
+
+function unauthenticated(message: string, details: Record<string, unknown> = {}): DxpuError {
+  return new DxpuError('unauthenticated', message, { details });
+}
+
+function certificateFault(code: string, certificate: X509Certificate): string {
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return `its certificate expired on ${certificate.validTo}: issue a new one with dxpu cert issue`;
+    case 'CERT_NOT_YET_VALID':
+      return `its certificate is not valid before ${certificate.validFrom}: compare the clocks`;
+    case 'UNABLE_TO_GET_ISSUER_CERT':
+    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
+    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+    case 'SELF_SIGNED_CERT_IN_CHAIN':
+    case 'CERT_SIGNATURE_FAILURE':
+      return 'its certificate is of another CA: both sides need certificates of the same dxpu cert init';
+    case 'INVALID_PURPOSE':
+      return 'its certificate is not made for this use: issue it with dxpu cert issue';
+    default:
+      return `its certificate was refused: ${code}`;
+  }
+}
+
+/** PEM texts of one process: its CA, its certificate, its key, and who it is. */
+export interface TlsCredentials {
+  readonly identity: PeerIdentity;
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CredentialFiles {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * Reads and checks a process's own credentials, so that a mistake shows at its start and not at its
+ * peer: each file is there and readable, the key belongs to the certificate, the CA signed it, it is
+ * in its time and names `identity`. Throws `DxpuError` naming the file.
+ */
+export function loadCredentials(
+  files: CredentialFiles,
+  identity: PeerIdentity,
+  nowMs: number,
+): TlsCredentials {
+  const ca = readPem(files.ca, 'CA certificate');
+  const cert = readPem(files.cert, 'certificate');
+  const key = readPem(files.key, 'private key');
+  const caCertificate = parseCertificate(ca, files.ca);
+  const certificate = parseCertificate(cert, files.cert);
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DxpuError(
+      'invalid_argument',
+      `${files.key}: not the private key of ${files.cert} (${reason})`,
+      { cause: error },
+    );
+  }
+  if (!certificate.verify(caCertificate.publicKey)) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${files.cert}: not issued by the CA in ${files.ca}; issue it with: ` +
+        `dxpu cert issue ${identity.kind} ${identity.id}`,
+    );
+  }
+  checkTime(certificate, files.cert, identity, nowMs);
+  let named: PeerIdentity;
+  try {
+    named = identityOfNames(certificate.subjectAltName);
+  } catch (error) {
+    throw new DxpuError('invalid_argument', `${files.cert}: ${DxpuError.from(error).message}`, {
+      cause: error,
+    });
+  }
+  if (named.kind !== identity.kind || named.id !== identity.id) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${files.cert}: names ${identityUri(named)}, this process is ${identityUri(identity)}`,
+    );
+  }
+  return { identity, ca, cert, key };
+}
+
+function checkTime(
+  certificate: X509Certificate,
+  file: string,
+  identity: PeerIdentity,
+  nowMs: number,
+): void {
+  if (nowMs > Date.parse(certificate.validTo)) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${file}: expired on ${certificate.validTo}; issue a new one with: ` +
+        `dxpu cert issue ${identity.kind} ${identity.id} --force`,
+    );
+  }
+  if (nowMs < Date.parse(certificate.validFrom)) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${file}: not valid before ${certificate.validFrom}; check this machine's clock`,
+    );
+  }
+}
+
+function readPem(file: string, what: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const reason =
+      code === 'ENOENT'
+        ? 'there is no such file; make it with dxpu cert init and dxpu cert issue'
+        : code === 'EACCES'
+          ? 'this user may not read it'
+          : (error as Error).message;
+    throw new DxpuError(
+      code === 'ENOENT' ? 'not_found' : 'permission_denied',
+      `${file}: cannot read the ${what}: ${reason}`,
+      { cause: error },
+    );
+  }
+}
+
+function parseCertificate(pem: string, file: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (error) {
+    throw new DxpuError('invalid_argument', `${file}: not a certificate in PEM form`, {
+      cause: error,
+    });
+  }
+}
+
+/** What both sides put into their TLS options: own CA alone, TLS 1.3 alone. */
+export function secureOptions(credentials: TlsCredentials): SecureContextOptions {
+  return {
+    ca: credentials.ca,
+    cert: credentials.cert,
+    key: credentials.key,
+    minVersion: 'TLSv1.3',
+    maxVersion: 'TLSv1.3',
+  };
+}
