@@ -1,0 +1,57 @@
+/** What a link counts; every number only grows, except the round trips. Indexed by `FlowClass`. */
+type PerClass = [number, number, number];
+
+export class DirectionCounters {
+  frames = 0;
+  /** Whole frames, headers included; retransmissions too. */
+  frameBytes = 0;
+  tlps: PerClass = [0, 0, 0];
+  /** Encoded TLPs, without entry and frame headers. */
+  tlpBytes: PerClass = [0, 0, 0];
+  slotStates = 0;
+}
+
+export class LinkCounters {
+  readonly out = new DirectionCounters();
+  readonly in = new DirectionCounters();
+  /** Frames that carried acknowledgement and credits alone. */
+  controlFrames = 0;
+  /** Frames sent again. */
+  replayedFrames = 0;
+  naksSent = 0;
+  naksReceived = 0;
+  replayTimeouts = 0;
+  duplicatesDropped = 0;
+  outOfOrderDropped = 0;
+  /** Times a TLP found no credit of its class. */
+  creditStalls: PerClass = [0, 0, 0];
+  /** Times a TLP found no room in the replay buffer. */
+  replayStalls = 0;
+  sessions = 0;
+  /** Sessions that ended, for whatever reason. */
+  sessionsLost = 0;
+  /** Connections lost while a session lived. */
+  connectionsLost = 0;
+  /** Connections that a session went on with. */
+  resumes = 0;
+  connectFailures = 0;
+  refusals = 0;
+  protocolErrors = 0;
+  deadPeers = 0;
+  /** Round trips measured by ping, in nanoseconds; 0 while there is none. */
+  rttLastNs = 0;
+  rttMinNs = 0;
+  rttSumNs = 0;
+  rttCount = 0;
+
+  get rttMeanNs(): number {
+    return this.rttCount === 0 ? 0 : this.rttSumNs / this.rttCount;
+  }
+
+  addRtt(rttNs: number): void {
+    this.rttLastNs = rttNs;
+    this.rttMinNs = this.rttCount === 0 ? rttNs : Math.min(this.rttMinNs, rttNs);
+    this.rttSumNs += rttNs;
+    this.rttCount++;
+  }
+}
