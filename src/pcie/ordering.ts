@@ -1,7 +1,8 @@
 /**
- * The transaction ordering rules of PCIe 5.0 base, section 2.4.1, as code: which TLP may overtake
+ * The transaction ordering rules of PCIe 5.0 base (2.4.1, table 2-40) as code: which TLP may overtake
  * which on its way through a port. Rows (the later TLP) and columns (the earlier one) have the names
- * of the specification's ordering rules summary table: A, B, C, D against 2, 3, 4, 5.
+ * of the table: A, B, C, D against 2, 3, 4, 5. TLP prefixes are not supported, so the PASID half of
+ * the ID-based rules does not arise.
  *
  * The rules hold within one traffic class; TLPs of different classes have no ordering.
  */
@@ -40,7 +41,7 @@ export interface OrderingSubject {
    * of a completion.
    */
   readonly sourceId: number;
-  /** Requester ID << 10 | tag: completions of one request stay in order (D5a). Completions only. */
+  /** Requester ID << 10 | tag: completions of one request stay in order (D5b). Completions only. */
   readonly transactionId: number;
   /** A completion of an I/O or configuration write (D2b). False when not known: that is the strict side. */
   readonly completesIoOrConfigWrite: boolean;
@@ -88,8 +89,8 @@ export function mayPass(later: OrderingSubject, earlier: OrderingSubject): Pass 
         ? Pass.MUST
         : Pass.MAY;
     default:
-      // D5a: the completions of one request arrive in address order. Everything else is free:
-      // A5a (A5b, "must", is for bridges to PCI and PCI-X alone), B5, C5, D5b.
+      // D5b: the completions of one request arrive in address order. Everything else is free:
+      // A5a (A5b, "must", is for bridges to PCI and PCI-X alone), B5, C5, D5a.
       return later.ordering === OrderingClass.COMPLETION &&
         later.transactionId === earlier.transactionId
         ? Pass.NO
