@@ -110,7 +110,7 @@ export class AdvancedErrorReporting {
   /**
    * Records an uncorrectable error: its status bit, and, unless it is masked or an earlier error's
    * header is still there, the First Error Pointer and the header log. `header` is the offending TLP
-   * from `headerOffset` on (12 or 16 bytes count), or `undefined` for an error without one.
+   * from `headerOffset` on (its 12 or 16 header bytes count), or `undefined` for an error without one.
    */
   logUncorrectable(error: UncorrectableError, header?: Uint8Array, headerOffset = 0): ErrorReport {
     const masked = this.#isSet(UNCORRECTABLE_ERROR_MASK, error);
@@ -172,7 +172,7 @@ export class AdvancedErrorReporting {
     for (let dw = 0; dw < 4; dw++) {
       this.#config.set32(
         this.offset + HEADER_LOG + 4 * dw,
-        header === undefined ? 0 : headerWord(header, at + 4 * dw),
+        header === undefined ? 0 : headerWord(header, at, dw),
       );
     }
   }
@@ -183,7 +183,10 @@ export class AdvancedErrorReporting {
 }
 
 /** Header byte 0 is in bits 31:24 of the first log register, as headers are drawn (7.8.4.8). */
-function headerWord(header: Uint8Array, at: number): number {
+function headerWord(header: Uint8Array, offset: number, dw: number): number {
+  // Fmt[0] says whether there is a fourth word; what follows a shorter header is not logged.
+  if (dw === 3 && ((header[offset] ?? 0) & 0x20) === 0) return 0;
+  const at = offset + 4 * dw;
   let word = 0;
   for (let byte = 0; byte < 4; byte++) word = word * 256 + (header[at + byte] ?? 0);
   return word;

@@ -158,7 +158,8 @@ export class PcieCapability {
     config.define(
       this.offset + LINK_CONTROL,
       (generation << LNKSTA_CURRENT_LINK_SPEED_SHIFT) |
-        (lanes << LNKSTA_NEGOTIATED_LINK_WIDTH_SHIFT),
+        // A slot is empty after reset: nothing to have trained with.
+        (slot === 0 ? lanes << LNKSTA_NEGOTIATED_LINK_WIDTH_SHIFT : 0),
       LNKCTL_ASPM_CONTROL |
         (isPort ? 0 : LNKCTL_READ_COMPLETION_BOUNDARY) |
         (isDownstream ? LNKCTL_LINK_DISABLE : 0) |

@@ -69,7 +69,6 @@ export class HotPlugSlot {
         SLTCTL_DATA_LINK_LAYER_STATE_CHANGED_ENABLE,
       SLTSTA_PRESENCE_DETECT_CHANGED | SLTSTA_DATA_LINK_LAYER_STATE_CHANGED,
     );
-    config.clearBits(this.#link, 0x3f << LNKSTA_NEGOTIATED_LINK_WIDTH_SHIFT);
   }
 
   get present(): boolean {
