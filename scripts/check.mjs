@@ -4,7 +4,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { root } from './prepare.mjs';
-import { npm, stopped } from './run.mjs';
+import { reap, runScript, stopped } from './run.mjs';
 
 const STATIC = ['format:check', 'lint', 'types', 'boundaries', 'deadcode', 'build'];
 
@@ -29,7 +29,7 @@ export async function check(vitestArgs) {
     if (stopped()) break;
     const stepMs = performance.now();
     process.stdout.write(`[${index + 1}/${STATIC.length + 1}] ${name} ... `);
-    const { status, output } = await npm(['run', '--silent', name], { cwd: root, capture: true });
+    const { status, output } = await runScript(name, [], { cwd: root, capture: true });
     const ok = status === 0;
     say(`${ok ? 'ok' : 'FAILED'} (${took(stepMs)})`);
     if (!ok) {
@@ -65,9 +65,15 @@ async function runVitest(args) {
   const reportFile = path.join('.dxpu', `vitest-${process.pid}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
   fs.mkdirSync(path.join(root, '.dxpu'), { recursive: true });
-  const { status } = await npm(['run', '--silent', 'vitest', '--', ...reporters, ...args], {
+  // Workers and what tests started outlive a vitest that is told to stop.
+  const run = `${process.pid}-${Date.now()}`;
+  const { status } = await runScript('vitest', [...reporters, ...args], {
     cwd: root,
+    env: { DXPU_TEST_RUN: run },
   });
+  for (const command of await reap(`DXPU_TEST_RUN=${run}`, stopped() ? 0 : 2000)) {
+    say(`vitest: killed a process left behind: ${command.slice(0, 120)}`);
+  }
   return count(path.join(root, reportFile), status);
 }
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { npm, run, stopped } from './run.mjs';
+import { cleanUps, npm, run, stopped } from './run.mjs';
 
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const at = (/** @type {string[]} */ ...parts) => path.join(root, ...parts);
@@ -46,7 +46,7 @@ async function exclusively(work) {
     if (read(lock) === String(process.pid)) fs.rmSync(lock, { force: true });
     fs.rmSync(mine, { force: true });
   };
-  process.once('exit', release);
+  cleanUps.add(release);
   try {
     for (let said = false; ; ) {
       try {
@@ -67,7 +67,7 @@ async function exclusively(work) {
     return await work();
   } finally {
     release();
-    process.removeListener('exit', release);
+    cleanUps.delete(release);
   }
 }
 
