@@ -1,7 +1,8 @@
 /**
  * Faults made on purpose on running connections, for `dxpu fault link`: a `FaultInjector` belongs to
- * one process and wraps every transport of it. Frames are delayed and dropped in both directions;
- * a cut closes what is open and asks the shell to open nothing for a while.
+ * one process and wraps every transport of it. What this process sends is delayed and dropped; for
+ * both directions the faults are set in both processes. A cut closes what is open and asks the shell
+ * to open nothing for a while.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
@@ -15,9 +16,9 @@ export interface StartableTransport extends Transport {
 
 /** What `faults` of a process are on. Zero means none. */
 export interface FaultSettings {
-  /** Added to each frame, in each direction: a round trip grows by twice as much. */
+  /** Added to each frame sent. */
   readonly delayNs: number;
-  /** Share of frames lost, in each direction, 0 to 1. */
+  /** Share of the frames sent that is lost, 0 to 1. */
   readonly dropProbability: number;
 }
 
@@ -34,6 +35,7 @@ export class FaultInjector {
   readonly #open = new Set<FaultTransport>();
   #settings: FaultSettings = { delayNs: 0, dropProbability: 0 };
   #cutUntilNs = 0;
+  #everLossy = false;
 
   constructor(clock: Clock, prng: Prng) {
     this.#clock = clock;
@@ -54,8 +56,14 @@ export class FaultInjector {
     return now < this.#cutUntilNs;
   }
 
+  /** Whether frames were ever dropped on purpose here. */
+  get everLossy(): boolean {
+    return this.#everLossy;
+  }
+
   set(settings: Partial<FaultSettings>): void {
     this.#settings = { ...this.#settings, ...settings };
+    if (this.#settings.dropProbability > 0) this.#everLossy = true;
   }
 
   /** Closes every connection at once and keeps the network cut for `durationNs`. */
@@ -94,7 +102,7 @@ interface Held {
   readonly bytes: Uint8Array;
 }
 
-/** Passes everything straight through while no fault is set. */
+/** Passes everything straight through while no fault was ever set. */
 export class FaultTransport implements StartableTransport {
   readonly peer: PeerIdentity;
   readonly #inner: StartableTransport;
@@ -104,8 +112,7 @@ export class FaultTransport implements StartableTransport {
   #user: TransportUser | undefined;
   #gone = false;
   /** Frames waiting for their time, oldest first. A later frame never overtakes them. */
-  readonly #outgoing: Held[] = [];
-  readonly #incoming: Held[] = [];
+  readonly #held: Held[] = [];
   #pumping = false;
 
   constructor(inner: StartableTransport, faults: FaultInjector, clock: Clock, forget: () => void) {
@@ -119,15 +126,7 @@ export class FaultTransport implements StartableTransport {
   start(user: TransportUser): void {
     this.#user = user;
     this.#inner.start({
-      frame: (now, bytes, offset, length) => {
-        if (this.#faults.lose()) return;
-        const { delayNs } = this.#faults.settings;
-        if (delayNs === 0 && this.#incoming.length === 0) {
-          user.frame(now, bytes, offset, length);
-          return;
-        }
-        this.#hold(this.#incoming, now + delayNs, bytes.slice(offset, offset + length));
-      },
+      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
       turnEnd: (now) => user.turnEnd(now),
       writable: (now) => user.writable(now),
       closed: (now, reason) => this.#end(now, reason),
@@ -137,10 +136,13 @@ export class FaultTransport implements StartableTransport {
   send(now: Nanos, frame: Uint8Array): boolean {
     if (this.#gone || this.#faults.lose()) return true;
     const { delayNs } = this.#faults.settings;
-    if (delayNs === 0 && this.#outgoing.length === 0) return this.#inner.send(now, frame);
-    // A copy: the sender may send the same frame again meanwhile, and have it acknowledged.
-    this.#hold(this.#outgoing, now + delayNs, frame.slice());
-    return true;
+    if (delayNs > 0 || this.#held.length > 0) {
+      this.#hold(now + delayNs, frame.slice());
+      return true;
+    }
+    // Where frames get lost, one may be sent again and acknowledged while an earlier copy of it still
+    // waits in the socket: the sender is then free to change the bytes. So they get a copy.
+    return this.#inner.send(now, this.#faults.everLossy ? frame.slice() : frame);
   }
 
   close(): void {
@@ -149,14 +151,13 @@ export class FaultTransport implements StartableTransport {
     this.#forget();
     // What was sent before still goes out, as on a connection without faults.
     const now = this.#clock.now();
-    for (const held of this.#outgoing.splice(0)) this.#inner.send(now, held.bytes);
+    for (const held of this.#held.splice(0)) this.#inner.send(now, held.bytes);
     this.#inner.close();
   }
 
   /** Ends the connection as a broken network would: both sides are told, what was held is lost. */
   cut(now: Nanos): void {
     if (this.#gone) return;
-    this.#outgoing.length = 0;
     this.#inner.close();
     this.#end(now, 'cut by fault injection');
   }
@@ -165,46 +166,35 @@ export class FaultTransport implements StartableTransport {
     if (this.#gone) return;
     this.#gone = true;
     this.#forget();
-    this.#outgoing.length = 0;
-    this.#incoming.length = 0;
+    this.#held.length = 0;
     this.#user?.closed(now, reason);
   }
 
-  #hold(queue: Held[], atNs: number, bytes: Uint8Array): void {
+  #hold(atNs: number, bytes: Uint8Array): void {
     this.#faults.counters.delayedFrames++;
-    queue.push({ atNs, bytes });
-    if (this.#pumping) return;
-    this.#pumping = true;
-    setImmediate(() => this.#pump());
+    this.#held.push({ atNs, bytes });
+    this.#wait();
   }
 
-  /** Polls: timers of the event loop are far too coarse for delays of microseconds. */
+  /** Polls when it is near: timers of the event loop are far too coarse for microseconds. */
+  #wait(): void {
+    const next = this.#held[0];
+    if (this.#pumping || this.#gone || next === undefined) return;
+    this.#pumping = true;
+    const waitMs = (next.atNs - this.#clock.now()) / 1e6;
+    if (waitMs > 3) setTimeout(() => this.#pump(), waitMs - 2);
+    else setImmediate(() => this.#pump());
+  }
+
   #pump(): void {
     this.#pumping = false;
-    if (this.#gone) return;
     const now = this.#clock.now();
     while (!this.#gone) {
-      const held = this.#outgoing[0];
-      if (held === undefined || held.atNs > now) break;
-      this.#outgoing.shift();
-      this.#inner.send(now, held.bytes);
+      const next = this.#held[0];
+      if (next === undefined || next.atNs > now) break;
+      this.#held.shift();
+      this.#inner.send(now, next.bytes);
     }
-    let delivered = false;
-    while (!this.#gone) {
-      const held = this.#incoming[0];
-      if (held === undefined || held.atNs > now) break;
-      this.#incoming.shift();
-      delivered = true;
-      this.#user?.frame(now, held.bytes, 0, held.bytes.length);
-    }
-    if (delivered && !this.#gone) this.#user?.turnEnd(now);
-    if (this.#gone || this.#outgoing.length + this.#incoming.length === 0) return;
-    this.#pumping = true;
-    const nextNs = Math.min(
-      this.#outgoing[0]?.atNs ?? Infinity,
-      this.#incoming[0]?.atNs ?? Infinity,
-    );
-    if (nextNs - now > 2e6) setTimeout(() => this.#pump(), (nextNs - now) / 1e6 - 1);
-    else setImmediate(() => this.#pump());
+    this.#wait();
   }
 }

@@ -14,6 +14,7 @@ import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
 /** Above this many bytes waiting in this process, `send` asks the sender to hold on. */
 const HOLD_ABOVE_BYTES = 128 * 1024;
+const CLOSE_TIMEOUT_MS = 1000;
 
 export class SocketTransport implements Transport {
   readonly peer: PeerIdentity;
@@ -41,6 +42,8 @@ export class SocketTransport implements Transport {
     });
     socket.on('end', () => {
       this.#reason ??= 'the peer closed the connection';
+      // Nobody closes one half alone: what still waits here would find no reader.
+      socket.destroy();
     });
     socket.on('close', () => this.#gone(this.#reason ?? 'the connection is gone'));
   }
@@ -86,9 +89,10 @@ export class SocketTransport implements Transport {
     if (this.#ended) return;
     this.#ended = true;
     this.uncork();
-    // What was sent before still goes out; a peer that reads nothing does not keep us waiting.
-    this.#socket.end();
-    this.#socket.destroySoon();
+    // What was sent before still goes out, but a peer that reads nothing does not keep us waiting.
+    const socket = this.#socket;
+    setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS).unref();
+    socket.end(() => socket.destroy());
   }
 
   /** Lets out what the current turn has sent so far. */

@@ -1,0 +1,157 @@
+/** What host and box configurations have in common: fields, with messages that say the way out. */
+import { z } from 'zod';
+import { DxpuError } from '#base/errors';
+import { isIdentityName } from '#fabric/tls-identity';
+import { parseDuration, parseSize } from './quantity.ts';
+
+const MIB = 2 ** 20;
+
+/** A group of fields in which a mistyped name is an error that names the likely one. */
+export function fields<S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> {
+  const known = Object.keys(shape);
+  return z.strictObject(shape, {
+    error: (issue) => {
+      if (issue.code !== 'unrecognized_keys') return undefined;
+      const [key = ''] = issue.keys as string[];
+      const near = nearest(key, known);
+      return near === undefined
+        ? `unknown field; known here: ${known.join(', ')}`
+        : `unknown field; did you mean ${near}?`;
+    },
+  });
+}
+
+/** The word of `known` at most two edits away from `word`, if any. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestEdits = 3;
+  for (const candidate of known) {
+    const edits = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (edits < bestEdits) {
+      best = candidate;
+      bestEdits = edits;
+    }
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substitution));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** The id of a host or box, or the name of a path. */
+export const name = z
+  .string()
+  .refine((id) => isIdentityName(id), 'must be 1 to 63 letters, digits, dots, dashes, underscores');
+
+export function whole(low: number, high: number): z.ZodType<number> {
+  return z
+    .number()
+    .refine(
+      (value) => Number.isSafeInteger(value) && value >= low && value <= high,
+      `must be a whole number from ${low} to ${high}`,
+    );
+}
+
+/** A power of two in [low, high]. */
+export function powerOfTwo(low: number, high: number): z.ZodType<number> {
+  return z
+    .number()
+    .refine(
+      (value) => value >= low && value <= high && Number.isInteger(Math.log2(value)),
+      `must be a power of two from ${low} to ${high}`,
+    );
+}
+
+/** Bytes: a number, or a text such as 64MiB. */
+export const size = quantity(parseSize);
+
+/** Nanoseconds of a text such as 50us. */
+export const duration = z.string().transform(guarded(parseDuration));
+
+function quantity(parse: (text: string) => number): z.ZodType<number> {
+  return z
+    .union([z.number(), z.string()], { error: 'must be a size such as 64MiB' })
+    .transform(guarded((value: number | string) => parse(String(value))));
+}
+
+/** A bus address: 0 to 2^53 − 1. */
+export const address = whole(0, Number.MAX_SAFE_INTEGER);
+
+export const generation = whole(1, Number.MAX_SAFE_INTEGER);
+
+const window = fields({ base: address, size }).superRefine((value, context) => {
+  for (const part of ['base', 'size'] as const) {
+    if (value[part] % MIB !== 0) {
+      context.addIssue({
+        code: 'custom',
+        path: [part],
+        message: `must be 1 MiB aligned; the next is 0x${(Math.ceil(value[part] / MIB) * MIB).toString(16)}`,
+      });
+    }
+  }
+  if (value.size === 0) {
+    context.addIssue({ code: 'custom', path: ['size'], message: 'must be at least 1 MiB' });
+  }
+  if (!Number.isSafeInteger(value.base + value.size)) {
+    context.addIssue({ code: 'custom', path: ['size'], message: 'the window ends above 2^53' });
+  }
+});
+
+/** A window of a virtual port, anywhere in the address space. */
+export const window64 = window;
+
+/** A window of a virtual port below 4 GiB. */
+export const window32 = window.superRefine((value, context) => {
+  if (value.base + value.size > 2 ** 32) {
+    context.addIssue({
+      code: 'custom',
+      path: ['size'],
+      message: 'the non-prefetchable window must end below 4 GiB',
+    });
+  }
+});
+
+/** Paths of PEM files, from the folder of the configuration. */
+export const certificates = fields({ ca: z.string(), cert: z.string(), key: z.string() });
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `address:port`, IPv6 addresses in brackets. */
+export const endpoint = z.string().transform(guarded(parseEndpoint));
+
+export function parseEndpoint(text: string): Endpoint {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65535) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${JSON.stringify(text)} is not an address and port, as in 127.0.0.1:7001 or [::1]:7001`,
+    );
+  }
+  return { host: match[1] ?? match[2] ?? '', port };
+}
+
+/** Turns a parser's error into the message of the field. */
+function guarded<I, O>(parse: (value: I) => O): (value: I, context: z.RefinementCtx) => O {
+  return (value, context) => {
+    try {
+      return parse(value);
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: DxpuError.from(error).message });
+      return z.NEVER;
+    }
+  };
+}

@@ -1,0 +1,241 @@
+/**
+ * Captures of TLPs as pcapng files (draft-ietf-opsawg-pcapng), readable by any tool that knows the
+ * container. Link type 147 (USER0): the type registered for PCI Express (125) is reserved for
+ * private use and its format is not published. Each packet is a header of 4 bytes, then the TLP as
+ * PCIe 5.0 base chapter 2.2 lays it out, ECRC included where TD says so:
+ *
+ *   byte 0     version, 1
+ *   byte 1     direction: 0 down (towards the device), 1 up (from the device)
+ *   bytes 2-3  slot, big-endian: the virtual slot on a host, the slot on a box
+ *
+ * The direction is in epb_flags too: outbound is down, inbound is up. Timestamps are nanoseconds
+ * since 1970.
+ */
+import { DxpuError } from '#base/errors';
+
+export const LINK_TYPE_USER0 = 147;
+const PSEUDO_HEADER_BYTES = 4;
+const PSEUDO_HEADER_VERSION = 1;
+
+const BLOCK_SECTION = 0x0a0d0d0a;
+const BLOCK_INTERFACE = 1;
+const BLOCK_SIMPLE_PACKET = 3;
+const BLOCK_ENHANCED_PACKET = 6;
+const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
+const OPTION_END = 0;
+const OPTION_IF_NAME = 2;
+const OPTION_IF_TSRESOL = 9;
+const OPTION_SHB_USERAPPL = 4;
+const OPTION_EPB_FLAGS = 2;
+/** A block larger than this is a damaged file, not a packet. */
+const MAX_BLOCK_BYTES = 1 << 24;
+
+export interface CapturedTlp {
+  /** Nanoseconds since 1970. */
+  readonly timeNs: bigint;
+  readonly slot: number;
+  readonly direction: 'down' | 'up';
+  readonly tlp: Uint8Array;
+}
+
+const pad4 = (bytes: number): number => (bytes + 3) & ~3;
+
+function option(code: number, value: Uint8Array): Buffer {
+  const out = Buffer.alloc(4 + pad4(value.length));
+  out.writeUInt16LE(code, 0);
+  out.writeUInt16LE(value.length, 2);
+  out.set(value, 4);
+  return out;
+}
+
+const END_OF_OPTIONS = option(OPTION_END, new Uint8Array(0));
+
+function block(type: number, parts: readonly Uint8Array[]): Buffer {
+  const bytes = 12 + parts.reduce((sum, part) => sum + part.length, 0);
+  const frame = Buffer.alloc(8);
+  frame.writeUInt32LE(type, 0);
+  frame.writeUInt32LE(bytes, 4);
+  const tail = Buffer.alloc(4);
+  tail.writeUInt32LE(bytes, 0);
+  return Buffer.concat([frame, ...parts, tail]);
+}
+
+/** What a file begins with: the section, and one interface named after what was captured. */
+export function encodeHeader(interfaceName: string, application: string): Buffer {
+  const section = Buffer.alloc(16);
+  section.writeUInt32LE(BYTE_ORDER_MAGIC, 0);
+  section.writeUInt16LE(1, 4);
+  section.writeUInt16LE(0, 6);
+  section.writeBigInt64LE(-1n, 8);
+  const link = Buffer.alloc(8);
+  link.writeUInt16LE(LINK_TYPE_USER0, 0);
+  link.writeUInt32LE(0, 4);
+  return Buffer.concat([
+    block(BLOCK_SECTION, [
+      section,
+      option(OPTION_SHB_USERAPPL, Buffer.from(application)),
+      END_OF_OPTIONS,
+    ]),
+    block(BLOCK_INTERFACE, [
+      link,
+      option(OPTION_IF_NAME, Buffer.from(interfaceName)),
+      option(OPTION_IF_TSRESOL, Uint8Array.of(9)),
+      END_OF_OPTIONS,
+    ]),
+  ]);
+}
+
+export function encodePacket(packet: CapturedTlp): Buffer {
+  const bytes = PSEUDO_HEADER_BYTES + packet.tlp.length;
+  const body = Buffer.alloc(20 + pad4(bytes));
+  body.writeUInt32LE(0, 0);
+  body.writeUInt32LE(Number(packet.timeNs >> 32n), 4);
+  body.writeUInt32LE(Number(packet.timeNs & 0xffffffffn), 8);
+  body.writeUInt32LE(bytes, 12);
+  body.writeUInt32LE(bytes, 16);
+  body.writeUInt8(PSEUDO_HEADER_VERSION, 20);
+  body.writeUInt8(packet.direction === 'up' ? 1 : 0, 21);
+  body.writeUInt16BE(packet.slot, 22);
+  body.set(packet.tlp, 20 + PSEUDO_HEADER_BYTES);
+  const flags = Buffer.alloc(4);
+  flags.writeUInt32LE(packet.direction === 'up' ? 1 : 2, 0);
+  return block(BLOCK_ENHANCED_PACKET, [body, option(OPTION_EPB_FLAGS, flags), END_OF_OPTIONS]);
+}
+
+/** Whether the bytes begin as a pcapng file does. */
+export function isPcapng(bytes: Uint8Array): boolean {
+  return bytes.length >= 12 && Buffer.from(bytes.subarray(0, 4)).readUInt32BE(0) === BLOCK_SECTION;
+}
+
+/** A packet of a file, or what is wrong with it. `number` counts from 1. */
+export type ReadPacket =
+  | { readonly number: number; readonly packet: CapturedTlp }
+  | { readonly number: number; readonly error: string };
+
+interface Interface {
+  readonly linkType: number;
+  /** Nanoseconds = ticks × numerator ÷ denominator. */
+  readonly numerator: bigint;
+  readonly denominator: bigint;
+}
+
+/**
+ * The packets of a file, in order. A packet of another link type or with a bad header is given as an
+ * error and reading goes on; a damaged file ends the reading with a `DxpuError` naming the byte.
+ */
+export function* readPackets(file: Uint8Array): Generator<ReadPacket> {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  let little = true;
+  let interfaces: Interface[] = [];
+  let number = 0;
+  for (let at = 0; at < bytes.length; ) {
+    if (bytes.length - at < 12) throw damaged(at, 'it ends within a block');
+    if (bytes.readUInt32BE(at) === BLOCK_SECTION) {
+      const magic = bytes.readUInt32LE(at + 8);
+      if (magic !== BYTE_ORDER_MAGIC && bytes.readUInt32BE(at + 8) !== BYTE_ORDER_MAGIC) {
+        throw damaged(at, 'a section has no byte order mark');
+      }
+      little = magic === BYTE_ORDER_MAGIC;
+      interfaces = [];
+    }
+    const u32 = little
+      ? (offset: number): number => bytes.readUInt32LE(offset)
+      : (offset: number): number => bytes.readUInt32BE(offset);
+    const u16 = little
+      ? (offset: number): number => bytes.readUInt16LE(offset)
+      : (offset: number): number => bytes.readUInt16BE(offset);
+    const type = u32(at);
+    const length = u32(at + 4);
+    if (length < 12 || length % 4 !== 0 || length > MAX_BLOCK_BYTES) {
+      throw damaged(at, `a block claims a length of ${length} bytes`);
+    }
+    if (at + length > bytes.length) throw damaged(at, 'it ends within a block');
+    const end = at + length - 4;
+    if (u32(end) !== length) throw damaged(at, 'the two lengths of a block differ');
+    switch (type) {
+      case BLOCK_INTERFACE:
+        if (length < 20) throw damaged(at, 'an interface block is too short');
+        interfaces.push({ linkType: u16(at + 8), ...resolutionOf(bytes, at + 16, end, u16) });
+        break;
+      case BLOCK_ENHANCED_PACKET: {
+        number++;
+        if (length < 32) throw damaged(at, 'a packet block is too short');
+        const ticks = (BigInt(u32(at + 12)) << 32n) | BigInt(u32(at + 16));
+        yield packetOf(number, bytes, at + 28, u32(at + 20), end, interfaces[u32(at + 8)], ticks);
+        break;
+      }
+      case BLOCK_SIMPLE_PACKET:
+        number++;
+        if (length < 16) throw damaged(at, 'a packet block is too short');
+        yield packetOf(number, bytes, at + 12, u32(at + 8), end, interfaces[0], 0n);
+        break;
+      default: // Statistics, names, secrets, comments: nothing of ours.
+    }
+    at += length;
+  }
+}
+
+function packetOf(
+  number: number,
+  bytes: Buffer,
+  at: number,
+  length: number,
+  end: number,
+  from: Interface | undefined,
+  ticks: bigint,
+): ReadPacket {
+  if (from === undefined) return { number, error: 'is of an interface the file does not describe' };
+  if (at + length > end)
+    return { number, error: `claims ${length} bytes, more than its block has` };
+  if (from.linkType !== LINK_TYPE_USER0) {
+    return {
+      number,
+      error: `has link type ${from.linkType}, TLP captures have ${LINK_TYPE_USER0}`,
+    };
+  }
+  const direction = bytes[at + 1];
+  if (
+    length < PSEUDO_HEADER_BYTES ||
+    bytes[at] !== PSEUDO_HEADER_VERSION ||
+    (direction !== 0 && direction !== 1)
+  ) {
+    return { number, error: 'has no header of a dxpu capture (version 1, direction, slot)' };
+  }
+  return {
+    number,
+    packet: {
+      timeNs: (ticks * from.numerator) / from.denominator,
+      direction: direction === 1 ? 'up' : 'down',
+      slot: bytes.readUInt16BE(at + 2),
+      tlp: bytes.subarray(at + PSEUDO_HEADER_BYTES, at + length),
+    },
+  };
+}
+
+/** Unit of time of an interface; microseconds where it does not say. */
+function resolutionOf(
+  bytes: Buffer,
+  from: number,
+  end: number,
+  u16: (offset: number) => number,
+): { numerator: bigint; denominator: bigint } {
+  for (let at = from; at + 4 <= end; ) {
+    const code = u16(at);
+    const length = u16(at + 2);
+    if (code === OPTION_END) break;
+    if (code === OPTION_IF_TSRESOL && length === 1) {
+      const value = bytes[at + 4] ?? 6;
+      const ticksPerSecond =
+        (value & 0x80) === 0 ? 10n ** BigInt(value) : 1n << BigInt(value & 0x7f);
+      return { numerator: 1_000_000_000n, denominator: ticksPerSecond };
+    }
+    at += 4 + pad4(length);
+  }
+  return { numerator: 1000n, denominator: 1n };
+}
+
+function damaged(at: number, what: string): DxpuError {
+  return new DxpuError('data_loss', `the capture is damaged at byte ${at}: ${what}`, {
+    details: { byte: at },
+  });
+}

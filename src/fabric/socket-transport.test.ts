@@ -1,0 +1,319 @@
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../base/virtual-clock.ts';
+import { Prng } from '../base/prng.ts';
+import type { Nanos } from '../base/units.ts';
+import { FaultInjector } from './fault-transport.ts';
+import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
+import { SocketTransport } from './socket-transport.ts';
+import { connectTransport, listenTransports } from './socket-endpoint.ts';
+import { RealClock } from '../base/clock.ts';
+import type { PeerIdentity, TransportUser } from './transport.ts';
+
+const peer: PeerIdentity = { kind: 'box', id: 'b1' };
+const clock = new VirtualClock();
+const now = 0 as Nanos;
+
+/** A frame as far as a transport looks: a length at byte 4, and a body made of `seed`. */
+function frameOf(bytes: number, seed: number): Uint8Array {
+  const frame = Buffer.alloc(bytes, seed & 0xff);
+  frame.writeUInt32BE(bytes, 4);
+  return new Uint8Array(frame);
+}
+
+/** A socket whose other end is this test. */
+class FakeSocket extends Duplex {
+  readonly written: Buffer[] = [];
+  /** Holds back what is written until set free. */
+  stuck: (() => void)[] | undefined;
+
+  setNoDelay(): this {
+    return this;
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.written.push(Buffer.from(chunk));
+    if (this.stuck === undefined) done();
+    else this.stuck.push(done);
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this._write(Buffer.concat(chunks.map((part) => part.chunk)), '', done);
+  }
+
+  asSocket(): Socket {
+    return this as unknown as Socket;
+  }
+}
+
+class Recorder implements TransportUser {
+  readonly frames: Uint8Array[] = [];
+  readonly sources: Uint8Array[] = [];
+  readonly events: string[] = [];
+  onFrame: (() => void) | undefined;
+
+  frame(_now: Nanos, bytes: Uint8Array, offset: number, length: number): void {
+    this.frames.push(bytes.slice(offset, offset + length));
+    this.sources.push(bytes);
+    this.events.push('frame');
+    this.onFrame?.();
+  }
+
+  turnEnd(): void {
+    this.events.push('turnEnd');
+  }
+
+  writable(): void {
+    this.events.push('writable');
+  }
+
+  closed(_now: Nanos, reason: string): void {
+    this.events.push(`closed: ${reason}`);
+  }
+}
+
+function connected(): { socket: FakeSocket; transport: SocketTransport; user: Recorder } {
+  const socket = new FakeSocket();
+  const transport = new SocketTransport(socket.asSocket(), peer, clock);
+  const user = new Recorder();
+  transport.start(user);
+  return { socket, transport, user };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('frames in a byte stream', () => {
+  it('come out whole and in order, however the stream is cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 2, max: 1500 }), { minLength: 1, maxLength: 12 }),
+        fc.array(fc.integer({ min: 1, max: 2000 }), { maxLength: 30 }),
+        async (words, cuts) => {
+          const frames = words.map((count, index) => frameOf(count * 4, index));
+          const stream = Buffer.concat(frames);
+          const { socket, user } = connected();
+          let at = 0;
+          for (const cut of [...cuts, stream.length]) {
+            if (at >= stream.length) break;
+            socket.push(Buffer.from(stream.subarray(at, at + cut)));
+            at += cut;
+            await settled();
+          }
+          expect(user.frames.length).toBe(frames.length);
+          for (const [index, frame] of frames.entries()) {
+            expect(Buffer.compare(user.frames[index]!, frame)).toBe(0);
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('that lie in one chunk are handed on where they lie, with one turn end', async () => {
+    const { socket, user } = connected();
+    const chunk = Buffer.concat([frameOf(16, 1), frameOf(64, 2), frameOf(8, 3)]);
+    socket.push(chunk);
+    await settled();
+    expect(user.events).toEqual(['frame', 'frame', 'frame', 'turnEnd']);
+    for (const source of user.sources) expect(source.buffer).toBe(chunk.buffer);
+  });
+
+  it.each([0, FRAME_HEADER_BYTES - 1, MAX_FRAME_BYTES + 1, 0xffffffff])(
+    'a frame that claims %i bytes ends the connection, with the reason',
+    async (length) => {
+      const lie = Buffer.alloc(16);
+      lie.writeUInt32BE(length, 4);
+      // Whole in a chunk, and with its header coming in two parts.
+      for (const cut of [16, 5]) {
+        const { socket, user } = connected();
+        socket.push(Buffer.concat([frameOf(12, 1), lie.subarray(0, cut)]));
+        await settled();
+        if (!socket.destroyed) socket.push(Buffer.from(lie.subarray(cut)));
+        await settled();
+        expect(user.frames.length).toBe(1);
+        expect(socket.destroyed).toBe(true);
+        expect(user.events.filter((event) => event.startsWith('closed'))).toEqual([
+          `closed: the peer sent a frame of ${length} bytes, ` +
+            `${FRAME_HEADER_BYTES} to ${MAX_FRAME_BYTES} are allowed`,
+        ]);
+      }
+    },
+  );
+
+  it('end with the connection: half a frame is not delivered', async () => {
+    const { socket, user } = connected();
+    socket.push(Buffer.from(frameOf(64, 1)).subarray(0, 40));
+    socket.push(null);
+    await settled();
+    await settled();
+    expect(user.frames).toEqual([]);
+    expect(user.events.at(-1)).toBe('closed: the peer closed the connection');
+  });
+
+  it('stop when the user closes from within a frame', async () => {
+    const { socket, transport, user } = connected();
+    user.onFrame = () => transport.close();
+    socket.push(Buffer.concat([frameOf(16, 1), frameOf(16, 2)]));
+    await settled();
+    expect(user.events).toEqual(['frame']);
+  });
+});
+
+describe('sending', () => {
+  it('lets out all frames of one turn together', async () => {
+    const { socket, transport, user } = connected();
+    user.onFrame = () => {
+      transport.send(now, frameOf(8, 7));
+      transport.send(now, frameOf(12, 8));
+      expect(socket.written).toEqual([]);
+    };
+    socket.push(Buffer.from(frameOf(16, 1)));
+    await settled();
+    expect(socket.written.map((part) => part.length)).toEqual([20]);
+    transport.send(now, frameOf(8, 1));
+    transport.send(now, frameOf(8, 2));
+    expect(socket.written.length).toBe(1);
+    await settled();
+    expect(socket.written.map((part) => part.length)).toEqual([20, 16]);
+  });
+
+  it('asks to hold when much is waiting, and says when to go on', async () => {
+    const { socket, transport, user } = connected();
+    socket.stuck = [];
+    let sent = 0;
+    // 32 KiB each: the sender is told to hold before 8 of them wait.
+    while (transport.send(now, frameOf(32 * 1024, sent))) sent++;
+    expect(sent).toBeLessThan(8);
+    expect(user.events).toEqual([]);
+    await settled();
+    while (socket.stuck.length > 0) {
+      socket.stuck.shift()?.();
+      await settled();
+    }
+    expect(user.events).toEqual(['writable']);
+    expect(transport.send(now, frameOf(8, 0))).toBe(true);
+  });
+
+  it('is silent after the connection has gone', async () => {
+    const { socket, transport, user } = connected();
+    socket.destroy(new Error('read ECONNRESET'));
+    await settled();
+    expect(transport.send(now, frameOf(8, 0))).toBe(true);
+    expect(user.events).toEqual(['closed: read ECONNRESET']);
+  });
+
+  it('tells a user that starts after the connection has gone', async () => {
+    const socket = new FakeSocket();
+    const transport = new SocketTransport(socket.asSocket(), peer, clock);
+    socket.destroy(new Error('gone before'));
+    await settled();
+    const user = new Recorder();
+    transport.start(user);
+    await settled();
+    expect(user.events).toEqual(['closed: gone before']);
+  });
+});
+
+describe('fault injection', () => {
+  function faulty(): {
+    faults: FaultInjector;
+    socket: FakeSocket;
+    user: Recorder;
+    send: (seed: number) => void;
+  } {
+    const socket = new FakeSocket();
+    const faults = new FaultInjector(clock, new Prng(5));
+    const wrapped = faults.wrap(new SocketTransport(socket.asSocket(), peer, clock));
+    const user = new Recorder();
+    wrapped.start(user);
+    return { faults, socket, user, send: (seed) => wrapped.send(clock.now(), frameOf(8, seed)) };
+  }
+
+  it('drops the asked share of frames', async () => {
+    const { faults, socket, send } = faulty();
+    faults.set({ dropProbability: 0.25 });
+    for (let index = 0; index < 4000; index++) send(index);
+    await settled();
+    const arrived = Buffer.concat(socket.written).length / 8;
+    expect(arrived + faults.counters.droppedFrames).toBe(4000);
+    // Binomial: 4000 × 0.25 = 1000, σ = √(4000 × 0.25 × 0.75) = 27.4; five σ on either side.
+    expect(faults.counters.droppedFrames).toBeGreaterThan(1000 - 137);
+    expect(faults.counters.droppedFrames).toBeLessThan(1000 + 137);
+  });
+
+  it('delays frames by the asked time and keeps their order', async () => {
+    const { faults, socket, send } = faulty();
+    faults.set({ delayNs: 50_000 });
+    send(1);
+    send(2);
+    await settled();
+    expect(socket.written).toEqual([]);
+    clock.runUntil(clock.now() + 49_999);
+    await settled();
+    expect(socket.written).toEqual([]);
+    faults.set({ delayNs: 0 });
+    send(3); // Must not overtake those that wait.
+    clock.runUntil(clock.now() + 1);
+    await settled();
+    await settled();
+    expect(Buffer.concat(socket.written)).toEqual(
+      Buffer.concat([frameOf(8, 1), frameOf(8, 2), frameOf(8, 3)]),
+    );
+  });
+
+  it('cuts connections for the asked time, and can be cleared', () => {
+    const { faults, user } = faulty();
+    const begin = clock.now();
+    faults.cut(begin, 2e9);
+    expect(user.events).toEqual(['closed: cut by fault injection']);
+    expect(faults.isCut(begin)).toBe(true);
+    expect(faults.isCut((begin + 2e9 - 1) as Nanos)).toBe(true);
+    expect(faults.isCut((begin + 2e9) as Nanos)).toBe(false);
+    faults.cut(begin, 2e9);
+    faults.clear();
+    expect(faults.isCut(begin)).toBe(false);
+  });
+});
+
+describe('real sockets', () => {
+  it('carry frames both ways over plain TCP, and tell when the peer closes', async () => {
+    const real = new RealClock();
+    const server = new Recorder();
+    const hostPeer: PeerIdentity = { kind: 'host', id: 'h1' };
+    const listener = await listenTransports({
+      host: '127.0.0.1',
+      port: 0,
+      clock: real,
+      protection: { kind: 'insecure-plain-tcp', peer: hostPeer },
+      onRefused: () => {},
+      onTransport: (transport) => {
+        server.onFrame = () => {
+          for (const frame of server.frames.splice(0)) transport.send(real.now(), frame);
+        };
+        transport.start(server);
+      },
+    });
+    const client = new Recorder();
+    const transport = await connectTransport({
+      host: '127.0.0.1',
+      port: listener.port,
+      clock: real,
+      protection: { kind: 'insecure-plain-tcp', peer },
+    });
+    transport.start(client);
+    // 300 KB in frames that fit no chunk size.
+    const frames = Array.from({ length: 20 }, (_, index) => frameOf(15_004, index));
+    for (const frame of frames) transport.send(real.now(), frame);
+    await expect.poll(() => client.frames.length, { timeout: 5000 }).toBe(20);
+    expect(Buffer.compare(Buffer.concat(client.frames), Buffer.concat(frames))).toBe(0);
+    transport.close();
+    await expect
+      .poll(() => server.events.at(-1), { timeout: 5000 })
+      .toBe('closed: the peer closed the connection');
+    listener.close();
+  });
+});
