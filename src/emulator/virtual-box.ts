@@ -1,0 +1,81 @@
+/** One box in virtual time: box proxy, its devices and all its links, driven by one timer. */
+import type { Timed } from '#base/clock';
+import { TimerDriver } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import type { Nanos } from '#base/units';
+import type { VirtualClock } from '#base/virtual-clock';
+import { BoxLinks } from '#fabric/box-links';
+import { BoxProxy, type BoxProxyOptions } from '#fabric/box-proxy';
+import type { LinkOptions } from '#fabric/link-options';
+import type { BoxRow } from '#fabric/mapping-table';
+import type { PeerIdentity } from '#fabric/transport';
+import type { VirtualListener } from '#fabric/virtual-network';
+import { afterEach } from './driven-transport.ts';
+
+export interface VirtualBoxOptions extends Omit<BoxProxyOptions, 'boxId'> {
+  readonly id: string;
+  readonly link?: Partial<LinkOptions>;
+  readonly report?: (now: Nanos, peer: PeerIdentity, message: string) => void;
+}
+
+export class VirtualBox {
+  readonly id: string;
+  readonly proxy: BoxProxy;
+  readonly links: BoxLinks;
+  readonly #clock: VirtualClock;
+  readonly #driver: TimerDriver;
+  #dead = false;
+
+  constructor(clock: VirtualClock, options: VirtualBoxOptions) {
+    this.id = options.id;
+    this.#clock = clock;
+    this.proxy = new BoxProxy({ ...options, boxId: options.id });
+    this.links = new BoxLinks({
+      local: { kind: 'box', id: options.id },
+      user: this.proxy,
+      ...(options.report === undefined ? {} : { report: options.report }),
+      ...(options.link === undefined ? {} : { options: options.link }),
+    });
+    const machine: Timed = {
+      nextDeadlineNs: () => Math.min(this.proxy.nextDeadlineNs(), this.links.nextDeadlineNs()),
+      tick: (now) => {
+        this.proxy.tick(now);
+        this.links.tick(now);
+        this.proxy.flush(now);
+      },
+    };
+    this.#driver = new TimerDriver(clock, machine);
+  }
+
+  /** What a dialling host reaches; `undefined` once the process is dead. */
+  listener(): VirtualListener | undefined {
+    if (this.#dead) return undefined;
+    return {
+      local: this.links.local,
+      accept: (now, transport) => {
+        const user = this.links.accept(now, transport);
+        this.settle();
+        return afterEach(user, () => this.settle());
+      },
+    };
+  }
+
+  /** Puts a table in force; a refusal is thrown. */
+  setTable(rows: readonly BoxRow[]): void {
+    const [error] = this.proxy.setTable(this.#clock.now(), rows);
+    if (error !== undefined) throw new DxpuError('invalid_argument', error.message);
+    this.settle();
+  }
+
+  settle(): void {
+    if (this.#dead) return;
+    this.proxy.flush(this.#clock.now());
+    this.#driver.update();
+  }
+
+  /** The process dies: its memory is gone, nothing is called any more. */
+  kill(): void {
+    this.#dead = true;
+    this.#driver.stop();
+  }
+}

@@ -1,0 +1,135 @@
+/** One host in virtual time: soft host, host proxy and its links, driven by one timer. */
+import type { Timed } from '#base/clock';
+import { TimerDriver } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import type { Nanos } from '#base/units';
+import type { VirtualClock } from '#base/virtual-clock';
+import { HostLink, type HostLinkConfig } from '#fabric/host-link';
+import { HostProxy, type HostProxyOptions } from '#fabric/host-proxy';
+import type { LinkOptions } from '#fabric/link-options';
+import type { HostRow } from '#fabric/mapping-table';
+import type { PeerIdentity, Transport, TransportUser } from '#fabric/transport';
+import type { VirtualDialer, VirtualListener, VirtualPath } from '#fabric/virtual-network';
+import { HotPlug, type HotPlugEvents } from '#host/hot-plug';
+import { SoftHost, type SoftHostOptions } from '#host/root-complex';
+import type { Outcome, Task, TaskScope } from '#host/task';
+import { afterEach } from './driven-transport.ts';
+
+export interface VirtualHostOptions {
+  readonly id: string;
+  readonly soft: SoftHostOptions;
+  readonly proxy?: Omit<HostProxyOptions, 'hostId' | 'rootSide'>;
+  readonly link?: Partial<LinkOptions>;
+  readonly hotPlug?: HotPlugEvents;
+  readonly report?: (now: Nanos, peer: PeerIdentity, message: string) => void;
+  readonly newSessionId: () => number;
+}
+
+export class VirtualHost {
+  readonly id: string;
+  readonly soft: SoftHost;
+  readonly hotPlug: HotPlug;
+  readonly proxy: HostProxy;
+  readonly links = new Map<string, HostLink>();
+  readonly #options: VirtualHostOptions;
+  readonly #clock: VirtualClock;
+  readonly #driver: TimerDriver;
+  #dead = false;
+
+  constructor(clock: VirtualClock, options: VirtualHostOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.#clock = clock;
+    this.soft = new SoftHost(options.soft);
+    this.hotPlug = new HotPlug(this.soft, options.hotPlug);
+    this.proxy = new HostProxy({ ...options.proxy, hostId: options.id, rootSide: this.soft });
+    this.soft.attach(this.proxy);
+    const machine: Timed = {
+      nextDeadlineNs: () => this.#nextDeadlineNs(),
+      tick: (now) => this.#tick(now),
+    };
+    this.#driver = new TimerDriver(clock, machine);
+  }
+
+  /** Starts the link to a box over `paths`, tried in turn. `listener` is asked at each attempt. */
+  connect(
+    boxId: string,
+    listener: () => VirtualListener | undefined,
+    paths: readonly VirtualPath[],
+  ): HostLink {
+    const config: HostLinkConfig = {
+      local: { kind: 'host', id: this.id },
+      peer: { kind: 'box', id: boxId },
+      paths: paths.length,
+      user: this.proxy,
+      sink: {
+        connect: (_now, pathIndex) => {
+          const path = paths[pathIndex];
+          if (path !== undefined) path.connect(this.#dialer(link), listener());
+        },
+        ...(this.#options.report === undefined ? {} : { report: this.#options.report }),
+      },
+      newSessionId: this.#options.newSessionId,
+      ...(this.#options.link === undefined ? {} : { options: this.#options.link }),
+    };
+    const link = new HostLink(config);
+    this.links.set(boxId, link);
+    link.start(this.#clock.now());
+    this.settle();
+    return link;
+  }
+
+  /** Puts a table in force; a refusal is thrown. */
+  setTable(rows: readonly HostRow[]): void {
+    const [error] = this.proxy.setTable(this.#clock.now(), rows);
+    if (error !== undefined) throw new DxpuError('invalid_argument', error.message);
+    this.settle();
+  }
+
+  /** Starts a task of the soft host; `done` is called within virtual time. */
+  run<T>(task: Task<T>, done: (now: Nanos, outcome: Outcome<T>) => void, scope?: TaskScope): void {
+    this.soft.tasks.run(this.#clock.now(), task, done, scope);
+    this.settle();
+  }
+
+  /** To be called after anything was done to the parts from outside: sends and arms the timer. */
+  settle(): void {
+    if (this.#dead) return;
+    this.proxy.flush(this.#clock.now());
+    this.#driver.update();
+  }
+
+  /** The process dies: its memory is gone, nothing is called any more. */
+  kill(): void {
+    this.#dead = true;
+    this.#driver.stop();
+  }
+
+  #dialer(link: HostLink): VirtualDialer {
+    return {
+      local: link.local,
+      connected: (now: Nanos, transport: Transport): TransportUser => {
+        const user = link.connected(now, transport);
+        this.settle();
+        return afterEach(user, () => this.settle());
+      },
+      connectFailed: (now, reason) => {
+        if (this.#dead) return;
+        link.connectFailed(now, reason);
+        this.settle();
+      },
+    };
+  }
+
+  #nextDeadlineNs(): number {
+    let earliest = this.soft.nextDeadlineNs();
+    for (const link of this.links.values()) earliest = Math.min(earliest, link.nextDeadlineNs());
+    return earliest;
+  }
+
+  #tick(now: Nanos): void {
+    this.soft.tick(now);
+    for (const link of this.links.values()) link.tick(now);
+    this.proxy.flush(now);
+  }
+}
