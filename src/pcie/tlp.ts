@@ -134,6 +134,11 @@ export function resetTlp(tlp: Tlp): void {
   tlp.payloadBytes = 0;
 }
 
+// Completions of locked reads; not among our kinds, but they reach `flowClassOf` as byte 0 of a header
+// that decoded as unsupported, and must not be answered like a request.
+const CPL_LOCKED = 0x0b as TlpKind;
+const CPL_D_LOCKED = 0x4b as TlpKind;
+
 /** The flow-control type of a kind (table 2-40). */
 export function flowClassOf(kind: TlpKind): FlowClass {
   switch (kind) {
@@ -144,6 +149,8 @@ export function flowClassOf(kind: TlpKind): FlowClass {
       return FlowClass.POSTED;
     case TlpKind.Cpl:
     case TlpKind.CplD:
+    case CPL_LOCKED:
+    case CPL_D_LOCKED:
       return FlowClass.COMPLETION;
     default:
       return FlowClass.NON_POSTED;
