@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { AssertionError } from './assert.ts';
+import { type Timed, TimerDriver } from './clock.ts';
+import { type Nanos, nanos } from './units.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+describe('VirtualClock', () => {
+  it('runs events by time, then by order of scheduling, and moves time only to them', () => {
+    const clock = new VirtualClock();
+    const log: string[] = [];
+    clock.at(nanos(20), (now) => log.push(`b@${now}`));
+    clock.at(nanos(10), (now) => {
+      log.push(`a@${now}`);
+      clock.at(nanos(20), (later) => log.push(`c@${later}`));
+    });
+    expect(clock.now()).toBe(0);
+    while (clock.step()) log.push(`now ${clock.now()}`);
+    expect(log).toEqual(['a@10', 'now 10', 'b@20', 'now 20', 'c@20', 'now 20']);
+  });
+
+  it('does not run what was cancelled', () => {
+    const clock = new VirtualClock();
+    let ran = false;
+    const cancel = clock.at(nanos(5), () => {
+      ran = true;
+    });
+    cancel();
+    expect(clock.step()).toBe(false);
+    expect(ran).toBe(false);
+  });
+
+  it('runs an event asked for in the past now', () => {
+    const clock = new VirtualClock();
+    clock.runUntil(100);
+    let at = -1;
+    clock.at(nanos(1), (now) => {
+      at = now;
+    });
+    clock.step();
+    expect(at).toBe(100);
+  });
+
+  it('runUntil includes its end, and time does not go back', () => {
+    const clock = new VirtualClock();
+    const log: number[] = [];
+    for (const time of [10, 20, 21]) clock.at(nanos(time), (now) => log.push(now));
+    clock.runUntil(20);
+    expect(log).toEqual([10, 20]);
+    expect(clock.now()).toBe(20);
+    expect(() => clock.runUntil(19)).toThrow(AssertionError);
+  });
+
+  it('runWhile stops when done, when nothing is left, and at its limit', () => {
+    const clock = new VirtualClock();
+    let count = 0;
+    const again = (now: Nanos): void => {
+      count++;
+      clock.at(nanos(now + 10), again);
+    };
+    clock.at(nanos(10), again);
+    expect(clock.runWhile(() => count < 3)).toBe(true);
+    expect(clock.now()).toBe(30);
+    expect(clock.runWhile(() => count < 100, 55)).toBe(false);
+    expect(count).toBe(5);
+    expect(new VirtualClock().runWhile(() => true)).toBe(false);
+  });
+});
+
+/** Wants to be woken at each of a list of times. */
+class Alarm implements Timed {
+  readonly woken: number[] = [];
+  readonly times: number[];
+  constructor(times: number[]) {
+    this.times = times;
+  }
+  nextDeadlineNs(): number {
+    return this.times[0] ?? Infinity;
+  }
+  tick(now: Nanos): void {
+    while ((this.times[0] ?? Infinity) <= now) this.woken.push(this.times.shift() as number);
+  }
+}
+
+describe('TimerDriver', () => {
+  it('wakes the machine at each of its deadlines', () => {
+    const clock = new VirtualClock();
+    const alarm = new Alarm([10, 10, 30]);
+    new TimerDriver(clock, alarm).update();
+    clock.runUntil(29);
+    expect(alarm.woken).toEqual([10, 10]);
+    clock.runUntil(30);
+    expect(alarm.woken).toEqual([10, 10, 30]);
+    expect(clock.step()).toBe(false);
+  });
+
+  it('follows a deadline that moves earlier, and does nothing at one that moved later', () => {
+    const clock = new VirtualClock();
+    const alarm = new Alarm([50]);
+    const driver = new TimerDriver(clock, alarm);
+    driver.update();
+    alarm.times.unshift(20);
+    driver.update();
+    clock.runUntil(20);
+    expect(alarm.woken).toEqual([20]);
+    alarm.times[0] = 80;
+    driver.update();
+    clock.runUntil(79);
+    expect(alarm.woken).toEqual([20]);
+    clock.runUntil(80);
+    expect(alarm.woken).toEqual([20, 80]);
+  });
+
+  it('wakes nobody after stop', () => {
+    const clock = new VirtualClock();
+    const alarm = new Alarm([10]);
+    const driver = new TimerDriver(clock, alarm);
+    driver.update();
+    driver.stop();
+    clock.runUntil(100);
+    expect(alarm.woken).toEqual([]);
+  });
+});
