@@ -1,10 +1,24 @@
-/** The accepting end of all links of a box: reads HELLO and picks or makes the session. */
+/**
+ * The accepting end of all links of a box: reads HELLO and picks or makes the session.
+ *
+ * A host has at most one session. HELLO of
+ *   - a new session while there is none: a session begins;
+ *   - a new session while the old one is resuming: the old one ends, the new one begins;
+ *   - a new session while the old one has a live connection: refused and reported;
+ *   - the session there is: it goes on over the new connection, whatever became of the old one;
+ *   - an unknown session to be resumed: refused; the host then begins a new one.
+ */
 import type { Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
-import type { LinkCounters } from './link-counters.ts';
-import type { LinkOptions, LinkTap } from './link-options.ts';
+import { Connection, type ConnectionOwner } from './connection.ts';
+import { EndCode, type Frame, FrameType, helloFrame } from './frame.ts';
+import { type Hello, PROTOCOL_VERSION } from './hello.ts';
+import { LinkCounters } from './link-counters.ts';
+import { checkLinkOptions, type LinkOptions, type LinkTap } from './link-options.ts';
 import type { LinkUser } from './link-user.ts';
-import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
+import { identityName, type PeerIdentity, sameIdentity } from './peer-identity.ts';
+import { Session, type SessionOwner } from './session.ts';
+import type { Transport, TransportUser } from './transport.ts';
 
 export interface BoxLinksConfig {
   readonly local: PeerIdentity;
@@ -15,38 +29,213 @@ export interface BoxLinksConfig {
   readonly options?: Partial<LinkOptions>;
 }
 
+/** A host that has had a session. */
+interface Known {
+  readonly counters: LinkCounters;
+  session: Session | undefined;
+}
+
 export class BoxLinks implements Timed {
   readonly local: PeerIdentity;
+  readonly #config: BoxLinksConfig;
+  readonly #options: LinkOptions;
+  readonly #connectionOwner: ConnectionOwner;
+  readonly #sessionOwner: SessionOwner;
+  readonly #hosts = new Map<string, Known>();
+  /** Connections whose HELLO has not come. */
+  readonly #pending = new Set<Connection>();
+  #tap: LinkTap | undefined;
+  #stopped = false;
 
   constructor(config: BoxLinksConfig) {
     this.local = config.local;
+    this.#config = config;
+    this.#options = checkLinkOptions(config.options);
+    this.#connectionOwner = {
+      handshakeFrame: (now, connection, frame) => this.#handshakeFrame(now, connection, frame),
+      earlyFrame: (now, connection) => this.#drop(now, connection, 'sent data before HELLO'),
+      nonsense: (now, connection, reason) => this.#drop(now, connection, reason),
+      connectionClosed: (_now, connection) => this.#pending.delete(connection),
+    };
+    this.#sessionOwner = {
+      sessionDetached: (now, session, reason) =>
+        this.#report(now, session.peer, `connection lost, resuming: ${reason}`),
+      sessionEnded: (now, session, reason) => {
+        const known = this.#hosts.get(session.peer.id);
+        if (known?.session === session) known.session = undefined;
+        this.#report(now, session.peer, `session ended: ${reason}`);
+      },
+    };
   }
 
   /** Called for each TLP passed, both ways, while set. */
-  set tap(_tap: LinkTap | undefined) {
-    throw new Error('to be written');
+  set tap(tap: LinkTap | undefined) {
+    this.#tap = tap;
+    for (const { session } of this.#hosts.values()) if (session !== undefined) session.tap = tap;
   }
 
   /** Counters by host identity, kept from the first accepted session of that host on. */
   counters(): ReadonlyMap<string, LinkCounters> {
-    throw new Error('to be written');
+    return new Map([...this.#hosts].map(([host, known]) => [host, known.counters]));
+  }
+
+  /** Id of the live session of a host, or 0. */
+  sessionId(host: string): number {
+    return this.#hosts.get(host)?.session?.id ?? 0;
   }
 
   /** A connection came in; the returned user must be set before its first frame. */
-  accept(_now: Nanos, _transport: Transport): TransportUser {
-    throw new Error('to be written');
+  accept(now: Nanos, transport: Transport): TransportUser {
+    const connection = new Connection(now, transport, this.#connectionOwner);
+    if (this.#stopped) connection.close();
+    else this.#pending.add(connection);
+    return connection;
   }
 
   /** Tells all peers and ends all sessions. New connections are closed. */
-  stop(_now: Nanos, _reason: string): void {
-    throw new Error('to be written');
+  stop(now: Nanos, reason: string): void {
+    this.#stopped = true;
+    for (const connection of this.#pending) connection.close();
+    this.#pending.clear();
+    for (const { session } of this.#hosts.values()) session?.end(now, reason, EndCode.STOPPED);
   }
 
   nextDeadlineNs(): number {
-    throw new Error('to be written');
+    let nextNs = Infinity;
+    for (const { session } of this.#hosts.values()) {
+      if (session !== undefined) nextNs = Math.min(nextNs, session.nextDeadlineNs());
+    }
+    for (const { openedAtNs } of this.#pending) {
+      nextNs = Math.min(nextNs, openedAtNs + this.#options.handshakeTimeoutNs);
+    }
+    return nextNs;
   }
 
-  tick(_now: Nanos): void {
-    throw new Error('to be written');
+  tick(now: Nanos): void {
+    for (const { session } of this.#hosts.values()) session?.tick(now);
+    for (const connection of this.#pending) {
+      if (now < connection.openedAtNs + this.#options.handshakeTimeoutNs) continue;
+      this.#pending.delete(connection);
+      connection.close();
+      this.#report(now, connection.transport.peer, 'no HELLO');
+    }
+  }
+
+  #handshakeFrame(now: Nanos, connection: Connection, frame: Frame): void {
+    const peer = connection.transport.peer;
+    const session = this.#hosts.get(peer.id)?.session;
+    const attached = session !== undefined && connection.session === session;
+    if (frame.type === FrameType.BYE) {
+      const reason = `the peer ended the session: ${frame.text}`;
+      if (attached) session.end(now, reason);
+      else this.#drop(now, connection, `ended the handshake: ${frame.text}`);
+      return;
+    }
+    if (frame.type !== FrameType.HELLO || frame.hello === undefined) {
+      if (attached) session.violation(now, 'sent a handshake frame in a session');
+      else this.#drop(now, connection, 'sent no HELLO first');
+      return;
+    }
+    const hello = frame.hello;
+    if (!attached) {
+      this.#pending.delete(connection);
+      this.#greet(now, connection, hello);
+    } else if (hello.sessionId === session.id) {
+      // Our answer was lost, or is late. It says more than the first one, which does no harm.
+      this.#acknowledge(now, connection, session, hello.resume);
+    } else {
+      session.violation(now, 'sent HELLO of another session in a session');
+    }
+  }
+
+  #greet(now: Nanos, connection: Connection, hello: Hello): void {
+    const peer = connection.transport.peer;
+    if (hello.version !== PROTOCOL_VERSION) {
+      const text = `protocol version ${hello.version}, this end speaks ${PROTOCOL_VERSION}`;
+      this.#refuse(now, connection, EndCode.VERSION, text);
+      return;
+    }
+    if (!sameIdentity(hello.identity, peer) || peer.kind !== 'host') {
+      const text = `${identityName(peer)} claims to be ${identityName(hello.identity)}`;
+      this.#refuse(now, connection, EndCode.IDENTITY, text);
+      return;
+    }
+    const session = this.#hosts.get(peer.id)?.session;
+    // A new session whose HELLO-ACK never arrived is offered again under the same id.
+    const same = session?.id === hello.sessionId;
+    if (session !== undefined && same && (hello.resume || session.untouched)) {
+      const wrong = session.attach(now, connection, hello);
+      if (wrong === undefined) {
+        this.#acknowledge(now, connection, session, hello.resume);
+        session.start(now);
+      } else {
+        session.violation(now, wrong);
+        this.#refuse(now, connection, EndCode.UNKNOWN_SESSION, wrong);
+      }
+      return;
+    }
+    if (hello.resume) {
+      this.#refuse(now, connection, EndCode.UNKNOWN_SESSION, 'no such session');
+      return;
+    }
+    if (session?.connection !== undefined) {
+      const text = `a session of ${identityName(peer)} is live`;
+      this.#refuse(now, connection, EndCode.BUSY, text);
+      return;
+    }
+    session?.end(now, 'the host has begun another session');
+    this.#begin(now, connection, hello);
+  }
+
+  #begin(now: Nanos, connection: Connection, hello: Hello): void {
+    const peer = connection.transport.peer;
+    let known = this.#hosts.get(peer.id);
+    if (known === undefined) {
+      known = { counters: new LinkCounters(), session: undefined };
+      this.#hosts.set(peer.id, known);
+    }
+    const { user } = this.#config;
+    const session = new Session(
+      peer,
+      hello,
+      this.#options,
+      known.counters,
+      user,
+      this.#sessionOwner,
+    );
+    const wrong = session.attach(now, connection, hello);
+    if (wrong !== undefined) {
+      known.counters.protocolErrors++;
+      this.#refuse(now, connection, EndCode.PROTOCOL, wrong);
+      return;
+    }
+    known.session = session;
+    session.tap = this.#tap;
+    this.#acknowledge(now, connection, session, false);
+    user.linkUp(now, session);
+    session.start(now);
+  }
+
+  #acknowledge(now: Nanos, connection: Connection, session: Session, resume: boolean): void {
+    const hello = session.hello(this.local, resume);
+    connection.transport.send(now, helloFrame(FrameType.HELLO_ACK, hello));
+  }
+
+  #refuse(now: Nanos, connection: Connection, code: EndCode, text: string): void {
+    const known = this.#hosts.get(connection.transport.peer.id);
+    if (known !== undefined) known.counters.refusals++;
+    connection.end(now, FrameType.REFUSE, code, text);
+    this.#report(now, connection.transport.peer, `refused: ${text}`);
+  }
+
+  /** Closes a connection that has no session, for what it sent. */
+  #drop(now: Nanos, connection: Connection, what: string): void {
+    this.#pending.delete(connection);
+    connection.close();
+    this.#report(now, connection.transport.peer, `connection closed: the peer ${what}`);
+  }
+
+  #report(now: Nanos, peer: PeerIdentity, message: string): void {
+    this.#config.report?.(now, peer, message);
   }
 }

@@ -15,13 +15,12 @@
  * frame would have, which shows the receiver what it has missed.
  */
 import { FlowClass } from '#pcie/tlp';
-import { type Hello, decodeHello } from './hello.ts';
+import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame-bounds.ts';
+import { decodeHello, encodeHello, type Hello } from './hello.ts';
 import { SlotState } from './link-user.ts';
 
-/** What a receiver needs to see of a frame to know its length; no frame is shorter. */
-export const FRAME_HEADER_BYTES = 8;
-/** No frame is longer, whatever two ends agree on. */
-export const MAX_FRAME_BYTES = 1 << 20;
+export { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame-bounds.ts';
+
 export const SESSION_HEADER_BYTES = 40;
 export const ENTRY_HEADER_BYTES = 12;
 /** Header of 4 DW, 1024 DW of payload, ECRC. */
@@ -100,7 +99,7 @@ export class Frame {
 
 /** One DataView per buffer: keeps the last one, as frames come from the same buffer many at a time. */
 export class ViewCache {
-  #view = new DataView(new ArrayBuffer(0));
+  #view: DataView = new DataView(new ArrayBuffer(0));
 
   /** A view of the whole buffer under `bytes`: positions in it are `bytes.byteOffset + offset`. */
   of(bytes: Uint8Array): DataView {
@@ -251,6 +250,16 @@ export function writeSessionHeader(
   view.setUint32(at, ((FRAME_MAGIC << 24) | (type << 16) | countOrFlags) >>> 0);
   view.setUint32(at + 4, length);
   view.setUint32(at + 8, sequence);
+  refreshSessionHeader(view, at, ack, limits);
+}
+
+/** Brings the acknowledgement and the limits of a written session header up to date. */
+export function refreshSessionHeader(
+  view: DataView,
+  at: number,
+  ack: number,
+  limits: Uint32Array,
+): void {
   view.setUint32(at + 12, ack);
   for (let index = 0; index < 6; index++) {
     view.setUint32(at + 16 + 4 * index, limits[index] as number);
@@ -271,6 +280,14 @@ export function writeEntryHeader(
   view.setUint32(at, (kind << 24) | (flow << 16) | slot);
   view.setUint32(at + 4, (length << 19) | generationHi);
   view.setUint32(at + 8, generationLo);
+}
+
+/** A whole HELLO or HELLO-ACK frame. */
+export function helloFrame(
+  type: typeof FrameType.HELLO | typeof FrameType.HELLO_ACK,
+  hello: Hello,
+): Uint8Array {
+  return encodeHello(((FRAME_MAGIC << 24) | (type << 16)) >>> 0, hello);
 }
 
 /** A whole REFUSE or BYE frame. Text is cut to what fits and to printable ASCII. */

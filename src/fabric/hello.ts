@@ -9,6 +9,7 @@
  *     40 credit limits, 6 × 32
  *     64 id, padded to 4 bytes
  */
+import { MIN_MAX_FRAME_BYTES } from './frame-bounds.ts';
 import type { PeerIdentity } from './transport.ts';
 
 export const PROTOCOL_VERSION = 1;
@@ -68,6 +69,12 @@ export function decodeHello(view: DataView, at: number, length: number): Hello |
   if (FIXED_BYTES + ((idBytes + 3) & ~3) !== length) return undefined;
   const sessionId = sessionHi * 0x1_0000_0000 + view.getUint32(at + 20);
   if (sessionId === 0) return undefined;
+  const maxFrameBytes = view.getUint32(at + 28);
+  const replayBytes = view.getUint32(at + 32);
+  const replayFrames = view.getUint32(at + 36);
+  if (maxFrameBytes < MIN_MAX_FRAME_BYTES || replayBytes < maxFrameBytes || replayFrames === 0) {
+    return undefined;
+  }
   const limits = new Uint32Array(6);
   for (let index = 0; index < 6; index++) limits[index] = view.getUint32(at + 40 + 4 * index);
   const id = new TextDecoder().decode(
@@ -79,9 +86,9 @@ export function decodeHello(view: DataView, at: number, length: number): Hello |
     resume: flags === FLAG_RESUME,
     sessionId,
     nextExpected: view.getUint32(at + 24),
-    maxFrameBytes: view.getUint32(at + 28),
-    replayBytes: view.getUint32(at + 32),
-    replayFrames: view.getUint32(at + 36),
+    maxFrameBytes,
+    replayBytes,
+    replayFrames,
     limits,
   };
 }

@@ -2,7 +2,9 @@
  * What can be set about a link. Both ends of a link have options of their own; what one end must know
  * of the other (windows, frame size) travels in HELLO.
  */
+import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
+import { MAX_FRAME_BYTES, MIN_MAX_FRAME_BYTES } from './frame-bounds.ts';
 
 /** Receive window of one flow class (2.6.1): TLPs, and payload in units of 16 bytes. */
 export interface CreditWindow {
@@ -109,3 +111,25 @@ export const DEFAULT_LINK_OPTIONS: LinkOptions = {
   initialSequence: 0,
   faults: {},
 };
+
+/** Defaults filled in; asserts what would make a link stand still. */
+export function checkLinkOptions(options: Partial<LinkOptions> = {}): LinkOptions {
+  const all = { ...DEFAULT_LINK_OPTIONS, ...options };
+  const { maxFrameBytes, replayBytes, replayFrames } = all;
+  assert(
+    maxFrameBytes >= MIN_MAX_FRAME_BYTES && maxFrameBytes <= MAX_FRAME_BYTES,
+    `maxFrameBytes out of range: ${maxFrameBytes}`,
+  );
+  assert(maxFrameBytes % 4 === 0 && replayBytes % 4 === 0, 'sizes are multiples of 4');
+  assert(replayBytes >= 4 * maxFrameBytes, 'replayBytes holds at least four frames');
+  assert((replayFrames & (replayFrames - 1)) === 0, `not a power of two: ${replayFrames}`);
+  const [posted, , completion] = all.windows;
+  assert(
+    posted.dataUnits >= LARGEST_TLP_UNITS && completion.dataUnits >= LARGEST_TLP_UNITS,
+    'a window has room for the largest TLP',
+  );
+  return all;
+}
+
+/** 4 KiB of payload. */
+const LARGEST_TLP_UNITS = 256;

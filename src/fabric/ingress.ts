@@ -1,0 +1,170 @@
+/**
+ * The receiving half of a session: frames in sequence are delivered entry by entry, all others are
+ * dropped, and what the peer should be told about it is noted here until a frame goes out.
+ */
+import type { Nanos } from '#base/units';
+import { ReceiveCredits } from './credits.ts';
+import {
+  dataUnitsOf,
+  ENTRY_HEADER_BYTES,
+  EntryKind,
+  type Frame,
+  SESSION_HEADER_BYTES,
+} from './frame.ts';
+import type { LinkCounters } from './link-counters.ts';
+import { type LinkOptions, type LinkTap, TapDirection } from './link-options.ts';
+import type { LinkPort, LinkUser, SlotState } from './link-user.ts';
+import { advance, distance } from './sequence.ts';
+
+/** What an ingress needs of the peer: how much it can have unacknowledged. */
+export interface PeerReplay {
+  readonly replayBytes: number;
+  readonly replayFrames: number;
+}
+
+export class Ingress {
+  readonly credits: ReceiveCredits;
+  tap: LinkTap | undefined;
+  /** The number of the next frame to deliver; everything before has been. */
+  expected: number;
+  /** Something not yet acknowledged: a frame must go out at some time. */
+  pending = false;
+  /** The peer waits for an answer: a frame must go out now. */
+  urgent = false;
+  /** A gap is to be reported. */
+  nakDue = false;
+  readonly #link: LinkPort & { readonly live: boolean };
+  readonly #user: LinkUser;
+  readonly #counters: LinkCounters;
+  readonly #options: LinkOptions;
+  readonly #ackFrames: number;
+  readonly #ackBytes: number;
+  #frames = 0;
+  #bytes = 0;
+  /** The gap already reported is the one before this number: once is enough, a ping asks again. */
+  #nakSentFor = -1;
+
+  constructor(
+    options: LinkOptions,
+    peer: PeerReplay,
+    link: LinkPort & { readonly live: boolean },
+    user: LinkUser,
+    counters: LinkCounters,
+  ) {
+    this.credits = new ReceiveCredits(options.windows);
+    this.expected = options.initialSequence;
+    this.#link = link;
+    this.#user = user;
+    this.#counters = counters;
+    this.#options = options;
+    // The peer must never stand still because its replay buffer is full of frames that arrived.
+    this.#ackFrames = Math.max(1, Math.min(options.ackFrames, peer.replayFrames >> 2));
+    this.#ackBytes = Math.min(options.ackBytes, peer.replayBytes >> 2);
+  }
+
+  /** A checked DATA frame. Returns what the peer did wrong, or `undefined`. */
+  data(
+    now: Nanos,
+    frame: Frame,
+    view: DataView,
+    bytes: Uint8Array,
+    offset: number,
+  ): string | undefined {
+    const gap = distance(frame.sequence, this.expected);
+    const faults = this.#options.faults;
+    if (gap < 0 && faults.noDuplicateFilter !== true) {
+      this.#counters.duplicatesDropped++;
+      // Sent again because an acknowledgement was lost, or is late.
+      this.urgent = true;
+      return undefined;
+    }
+    if (gap > 0 && faults.noSequenceCheck !== true) {
+      this.#counters.outOfOrderDropped++;
+      this.#gapSeen(false);
+      return undefined;
+    }
+    if (gap >= 0) this.expected = advance(frame.sequence);
+    this.pending = true;
+    this.#frames++;
+    this.#bytes += frame.length;
+    if (this.#frames >= this.#ackFrames || this.#bytes >= this.#ackBytes) this.urgent = true;
+    return this.#deliver(now, frame.entries, view, bytes, offset + SESSION_HEADER_BYTES);
+  }
+
+  /** A ping says which frame is the sender's next: what is before it and did not come is lost. */
+  ping(nextSequence: number): void {
+    this.urgent = true;
+    if (distance(nextSequence, this.expected) > 0) this.#gapSeen(true);
+  }
+
+  /** Acknowledgement and credits have gone out; a reported gap if `withNak`. */
+  told(withNak: boolean): void {
+    this.pending = false;
+    this.urgent = false;
+    this.#frames = 0;
+    this.#bytes = 0;
+    if (withNak) this.nakDue = false;
+    this.credits.advertise();
+  }
+
+  /** On a new connection the peer starts from what HELLO said. */
+  restart(): void {
+    this.nakDue = false;
+    this.#nakSentFor = -1;
+  }
+
+  #gapSeen(asked: boolean): void {
+    if (!asked && this.#nakSentFor === this.expected) return;
+    this.#nakSentFor = this.expected;
+    this.nakDue = true;
+    this.urgent = true;
+  }
+
+  #deliver(
+    now: Nanos,
+    entries: number,
+    view: DataView,
+    bytes: Uint8Array,
+    from: number,
+  ): string | undefined {
+    const link = this.#link;
+    const user = this.#user;
+    const credits = this.credits;
+    const counters = this.#counters.in;
+    const noCreditCheck = this.#options.faults.noCreditCheck === true;
+    const base = bytes.byteOffset;
+    let offset = from;
+    for (let index = 0; index < entries; index++) {
+      const word = view.getUint32(base + offset);
+      const sizes = view.getUint32(base + offset + 4);
+      const generation =
+        (sizes & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(base + offset + 8);
+      const length = (sizes >>> 21) * 4;
+      const slot = word & 0xffff;
+      offset += ENTRY_HEADER_BYTES;
+      if (word >>> 24 === EntryKind.TLP) {
+        const flow = (word >>> 16) & 3;
+        const units = dataUnitsOf(view.getUint32(base + offset));
+        if (!credits.receive(flow, units) && !noCreditCheck) {
+          return `sent a TLP of flow class ${flow} without credit`;
+        }
+        counters.tlps[flow as 0 | 1 | 2]++;
+        counters.tlpBytes[flow as 0 | 1 | 2] += length;
+        if (this.tap !== undefined) this.tap(now, TapDirection.IN, slot, bytes, offset, length);
+        // Counted as kept first: the user may release within the call.
+        credits.keep(flow, units);
+        if (user.linkTlp(now, link, slot, generation, bytes, offset, length)) {
+          credits.release(flow, units);
+        }
+      } else {
+        counters.slotStates++;
+        const state = view.getUint32(base + offset) as SlotState;
+        user.linkSlotState(now, link, slot, generation, state);
+      }
+      // The user may have ended the session.
+      if (!link.live) return undefined;
+      offset += length;
+    }
+    return undefined;
+  }
+}
