@@ -215,9 +215,9 @@ export class TaskRunner implements Timed {
       }
       starting = false;
       // The start may have made the scope end, while this task could not be thrown into.
-      if (!finished && running.scope?.error !== undefined) {
+      if (running.scope?.error !== undefined) {
         running.wait++;
-        giveUp?.();
+        if (!finished) giveUp?.();
         finished = true;
         failed = true;
         value = running.scope.error;
