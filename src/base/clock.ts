@@ -55,14 +55,21 @@ export class TimerDriver {
   }
 }
 
-/** The machine's monotonic clock. Timers are setTimeout's: at or after the asked time, in ms steps. */
+/**
+ * The machine's monotonic clock. What is due already runs in this turn of the event loop; other
+ * timers are setTimeout's: at or after the asked time, in ms steps.
+ */
 export class RealClock implements Clock {
   now(): Nanos {
     return (performance.now() * 1e6) as Nanos;
   }
 
   at(atNs: Nanos, fn: (now: Nanos) => void): () => void {
-    const delayMs = Math.max(0, Math.min(0x7fffffff, Math.ceil((atNs - this.now()) / 1e6)));
+    const delayMs = Math.min(0x7fffffff, Math.ceil((atNs - this.now()) / 1e6));
+    if (delayMs <= 0) {
+      const immediate = setImmediate(() => fn(this.now()));
+      return () => clearImmediate(immediate);
+    }
     const timer = setTimeout(() => fn(this.now()), delayMs);
     return () => clearTimeout(timer);
   }
