@@ -93,7 +93,12 @@ export class Connection implements TransportUser {
   }
 
   /** Tells the peer why, then closes. */
-  end(now: Nanos, type: typeof FrameType.REFUSE | typeof FrameType.BYE, code: EndCode, text: string): void {
+  end(
+    now: Nanos,
+    type: typeof FrameType.REFUSE | typeof FrameType.BYE,
+    code: EndCode,
+    text: string,
+  ): void {
     if (!this.open) return;
     this.transport.send(now, encodeEnd(type, code, text));
     this.close();

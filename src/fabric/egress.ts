@@ -12,6 +12,7 @@ import { type CreditGate, OrderedQueue } from '#pcie/ordered-queue';
 import { orderingClassOf } from '#pcie/ordering';
 import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
 import { encodedTlpBytes, encodeTlp } from '#pcie/tlp-codec';
+import { copyWords } from '#pcie/word-copy';
 import { SendCredits } from './credits.ts';
 import {
   ENTRY_HEADER_BYTES,
@@ -54,9 +55,6 @@ export class Egress implements CreditGate {
   readonly #counters: LinkCounters;
   readonly #faults: LinkFaults;
   readonly #maxFrameBytes: number;
-  /** The queue's buffers as double words, per class, once seen. */
-  readonly #sources: Uint32Array[] = [];
-  readonly #target: Uint32Array;
   #openBytes = 0;
   #openEntries = 0;
   /** TLPs and slot states that could not go at once. */
@@ -82,7 +80,6 @@ export class Egress implements CreditGate {
     this.credits = new SendCredits(limits);
     const room = { bytes: options.queueBytes, entries: options.queueTlps };
     this.#queue = new OrderedQueue([room, room, room]);
-    this.#target = new Uint32Array(this.replay.bytes.buffer);
     this.#maxFrameBytes = maxFrameBytes;
     this.#counters = counters;
     this.#faults = options.faults;
@@ -153,13 +150,7 @@ export class Egress implements CreditGate {
       const length = entry.length;
       const at = this.#begin(now, length);
       if (at < 0) return;
-      let source = this.#sources[flow];
-      if (source === undefined) {
-        const { buffer, byteOffset, length: bytes } = entry.buffer;
-        source = new Uint32Array(buffer, byteOffset, bytes >> 2);
-        this.#sources[flow] = source;
-      }
-      copyWords(source, entry.offset >> 2, this.#target, at >> 2, length >> 2);
+      copyWords(this.replay.bytes, at, entry.buffer, entry.offset, length);
       this.credits.take(flow, entry.payloadBytes);
       const { slot, generation } = entry;
       this.#queue.pop(flow);
@@ -278,18 +269,4 @@ export class Egress implements CreditGate {
   }
 }
 
-const FLOWS: readonly FlowClass[] = [
-  FlowClass.POSTED,
-  FlowClass.NON_POSTED,
-  FlowClass.COMPLETION,
-];
-
-function copyWords(
-  from: Uint32Array,
-  fromAt: number,
-  to: Uint32Array,
-  toAt: number,
-  count: number,
-): void {
-  for (let index = 0; index < count; index++) to[toAt + index] = from[fromAt + index] as number;
-}
+const FLOWS: readonly FlowClass[] = [FlowClass.POSTED, FlowClass.NON_POSTED, FlowClass.COMPLETION];

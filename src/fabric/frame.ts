@@ -15,6 +15,7 @@
  * frame would have, which shows the receiver what it has missed.
  */
 import { FlowClass } from '#pcie/tlp';
+import { MAX_TLP_BYTES } from '#pcie/tlp-codec';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame-bounds.ts';
 import { decodeHello, encodeHello, type Hello } from './hello.ts';
 import { SlotState } from './link-user.ts';
@@ -23,8 +24,6 @@ export { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame-bounds.ts';
 
 export const SESSION_HEADER_BYTES = 40;
 export const ENTRY_HEADER_BYTES = 12;
-/** Header of 4 DW, 1024 DW of payload, ECRC. */
-export const MAX_TLP_BYTES = 16 + 4096 + 4;
 const MIN_TLP_BYTES = 12;
 const STATE_BYTES = 4;
 const MAX_TEXT_BYTES = 240;

@@ -210,7 +210,11 @@ export class HostLink implements Timed {
     switch (frame.type) {
       case FrameType.HELLO_ACK:
         // Once up it can only be the answer to a repeated HELLO.
-        if (hello !== undefined && connection === this.#connection && this.#state === 'handshaking') {
+        if (
+          hello !== undefined &&
+          connection === this.#connection &&
+          this.#state === 'handshaking'
+        ) {
           this.#acknowledged(now, connection, hello);
         }
         return;

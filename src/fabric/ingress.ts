@@ -137,8 +137,7 @@ export class Ingress {
     for (let index = 0; index < entries; index++) {
       const word = view.getUint32(base + offset);
       const sizes = view.getUint32(base + offset + 4);
-      const generation =
-        (sizes & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(base + offset + 8);
+      const generation = (sizes & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(base + offset + 8);
       const length = (sizes >>> 21) * 4;
       const slot = word & 0xffff;
       offset += ENTRY_HEADER_BYTES;

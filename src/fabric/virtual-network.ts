@@ -6,10 +6,19 @@
  * Infinity), then `rttNs ÷ 2` to arrive. A round trip of a request of a bytes and an answer of b bytes
  * on an idle path is therefore `rttNs + (a + b + 2 × overheadBytes) × 8e9 ÷ rate` ns, exactly.
  * Connecting takes `rttNs`. Frames of all connections of a path share its wires.
+ *
+ * `send` takes one frame more than the wire is sending: it returns true while at most one frame is
+ * on its way out, false with a second behind it, and `writable` follows when that one's turn comes.
+ * So the wire never idles while there is something to send, and TLPs gather while it is busy.
+ *
+ * Who owns what: `VirtualNetwork` owns paths, a path its two wires and its connections, a connection
+ * is two `VirtualTransport` ends. All randomness comes from the one generator given.
  */
+import { assert } from '#base/assert';
 import type { Prng } from '#base/prng';
-import type { Nanos } from '#base/units';
+import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
+import { identityName, sameIdentity } from './peer-identity.ts';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
 export interface VirtualPathOptions {
@@ -19,11 +28,11 @@ export interface VirtualPathOptions {
   readonly rateToDialer?: number;
   /** Added to every frame on the wire: TCP, IP and TLS headers; default 0. */
   readonly overheadBytes?: number;
-  /** Probabilities per frame; default 0. */
+  /** Probabilities per frame; default 0. A lost frame takes its time on the wire. */
   readonly loss?: number;
   readonly duplication?: number;
   readonly reordering?: number;
-  /** A reordered or duplicated frame comes up to this much later; default rttNs. */
+  /** A reordered frame, or the second of a duplicated one, comes up to this much later; default rttNs. */
   readonly reorderDelayNs?: number;
   /** What connecting takes to fail while the path is silently cut; default 1 s. */
   readonly connectTimeoutNs?: number;
@@ -42,43 +51,244 @@ export interface VirtualListener {
   accept(now: Nanos, transport: Transport): TransportUser;
 }
 
+/** One direction of a path: when it is free again, and who waits for that. */
+class Wire {
+  freeAtNs = 0;
+  /** When the second of the frames on their way out begins, and how many there are. */
+  outgoing = 0;
+  readonly waiting = new Set<VirtualTransport>();
+}
+
+type PathState = 'up' | 'reset' | 'silent';
+
 export class VirtualPath {
+  readonly #clock: VirtualClock;
+  readonly #prng: Prng;
+  readonly #connections = new Set<VirtualTransport>();
+  readonly #wires: readonly [Wire, Wire] = [new Wire(), new Wire()];
+  #options: VirtualPathOptions;
+  #state: PathState = 'up';
+  /** Frames in flight belong to an epoch; a cut begins another. */
+  #epoch = 0;
+
+  /** By `VirtualNetwork.addPath`. */
+  constructor(clock: VirtualClock, prng: Prng, options: VirtualPathOptions) {
+    this.#clock = clock;
+    this.#prng = prng;
+    this.#options = options;
+  }
+
+  get isUp(): boolean {
+    return this.#state === 'up';
+  }
+
   /** Changes what the path does from now on; frames in flight keep their times. */
-  setOptions(_options: Partial<VirtualPathOptions>): void {
-    throw new Error('to be written');
+  setOptions(options: Partial<VirtualPathOptions>): void {
+    this.#options = { ...this.#options, ...options };
   }
 
   /** Answers `dialer` after a round trip. */
-  connect(_dialer: VirtualDialer, _listener: VirtualListener | undefined): void {
-    throw new Error('to be written');
+  connect(dialer: VirtualDialer, listener: VirtualListener | undefined): void {
+    const clock = this.#clock;
+    const halfNs = this.#options.rttNs / 2;
+    const fail = (delayNs: number, reason: string): void => {
+      clock.at(nanos(clock.now() + delayNs), (now) => dialer.connectFailed(now, reason));
+    };
+    if (this.#state === 'silent') {
+      fail(this.#options.connectTimeoutNs ?? 1e9, 'connecting timed out');
+      return;
+    }
+    if (this.#state === 'reset') {
+      fail(2 * halfNs, 'the path is cut');
+      return;
+    }
+    const epoch = this.#epoch;
+    clock.at(nanos(clock.now() + halfNs), (arrived) => {
+      if (epoch !== this.#epoch) {
+        fail(halfNs, 'the path was cut while connecting');
+        return;
+      }
+      if (listener === undefined) {
+        fail(halfNs, 'connection refused');
+        return;
+      }
+      const near = new VirtualTransport(this, dialer.local, listener.local, 0);
+      const far = new VirtualTransport(this, listener.local, dialer.local, 1);
+      near.other = far;
+      far.other = near;
+      this.#connections.add(near);
+      this.#connections.add(far);
+      // Before anything the listener sends in `accept`.
+      clock.at(nanos(arrived + halfNs), (now) => {
+        if (near.state === 'closed') dialer.connectFailed(now, 'connection lost');
+        else near.user = dialer.connected(now, near);
+      });
+      far.user = listener.accept(arrived, far);
+    });
   }
 
   /**
    * Loses all frames in flight and refuses connections until `heal`. `reset`: both ends of every
    * connection are told at once. `silent`: nobody is told, frames vanish.
    */
-  cut(_mode: 'reset' | 'silent'): void {
-    throw new Error('to be written');
+  cut(mode: 'reset' | 'silent'): void {
+    this.#state = mode;
+    this.#epoch++;
+    if (mode === 'silent') return;
+    const now = this.#clock.now();
+    for (const transport of [...this.#connections]) this.lose(now, transport, 'the path was cut');
   }
 
   /** After a silent cut, the connections that nobody has closed work again. */
   heal(): void {
-    throw new Error('to be written');
+    this.#state = 'up';
+  }
+
+  /** A transport of `local` vanishes without a call; the other end hears of it. */
+  kill(local: PeerIdentity): void {
+    for (const transport of [...this.#connections]) {
+      if (sameIdentity(transport.local, local)) transport.close();
+    }
+  }
+
+  /** For `VirtualTransport`: takes a frame. */
+  send(now: Nanos, from: VirtualTransport, frame: Uint8Array): boolean {
+    const options = this.#options;
+    const wire = this.#wires[from.side];
+    const rate = from.side === 0 ? options.rateToListener : options.rateToDialer;
+    const bits = (frame.length + (options.overheadBytes ?? 0)) * 8;
+    const outNs = rate === undefined || rate === Infinity ? 0 : (bits * 1e9) / rate;
+    const goneAtNs = Math.max(now, wire.freeAtNs) + outNs;
+    wire.freeAtNs = goneAtNs;
+    this.#fly(from, frame, goneAtNs + options.rttNs / 2);
+    if (outNs === 0 && goneAtNs <= now) return true;
+    wire.outgoing++;
+    this.#clock.at(nanos(goneAtNs), (at) => this.#frameOut(at, wire));
+    if (wire.outgoing < 2) return true;
+    wire.waiting.add(from);
+    return false;
+  }
+
+  /** For `VirtualTransport`: this end has closed; the other hears it behind the frames in flight. */
+  closing(transport: VirtualTransport): void {
+    this.#forget(transport);
+    const other = transport.other;
+    if (other === undefined || other.state === 'closed' || this.#state === 'silent') return;
+    const epoch = this.#epoch;
+    const wire = this.#wires[transport.side];
+    const now = this.#clock.now();
+    this.#clock.at(nanos(Math.max(now, wire.freeAtNs) + this.#options.rttNs / 2), (at) => {
+      if (epoch === this.#epoch) this.lose(at, other, 'the peer closed the connection');
+    });
+  }
+
+  /** Ends `transport` and tells its user. */
+  lose(now: Nanos, transport: VirtualTransport, reason: string): void {
+    if (transport.state === 'closed') return;
+    transport.state = 'closed';
+    this.#forget(transport);
+    transport.user?.closed(now, reason);
+  }
+
+  #forget(transport: VirtualTransport): void {
+    this.#connections.delete(transport);
+    for (const wire of this.#wires) wire.waiting.delete(transport);
+  }
+
+  #frameOut(now: Nanos, wire: Wire): void {
+    wire.outgoing--;
+    if (wire.outgoing >= 2) return;
+    for (const transport of [...wire.waiting]) {
+      // Another connection may have filled the wire meanwhile.
+      if (wire.outgoing >= 2) return;
+      wire.waiting.delete(transport);
+      if (transport.state === 'open') transport.user?.writable(now);
+    }
+  }
+
+  #fly(from: VirtualTransport, frame: Uint8Array, arrivesAtNs: number): void {
+    const { loss = 0, duplication = 0, reordering = 0, rttNs } = this.#options;
+    const { reorderDelayNs = rttNs } = this.#options;
+    const prng = this.#prng;
+    if (this.#state !== 'up') return;
+    if (loss > 0 && prng.chance(loss)) return;
+    const bytes = frame.slice();
+    let atNs = arrivesAtNs;
+    if (reordering > 0 && prng.chance(reordering)) atNs += prng.float() * reorderDelayNs;
+    this.#arrive(from, bytes, atNs);
+    if (duplication > 0 && prng.chance(duplication)) {
+      this.#arrive(from, bytes, atNs + prng.float() * reorderDelayNs);
+    }
+  }
+
+  #arrive(from: VirtualTransport, bytes: Uint8Array, atNs: number): void {
+    const epoch = this.#epoch;
+    this.#clock.at(nanos(atNs), (now) => {
+      const to = from.other;
+      if (epoch !== this.#epoch || to === undefined || to.state === 'closed') return;
+      const user = to.user;
+      assert(user !== undefined, `a frame reached ${identityName(to.local)} before it had a user`);
+      user.frame(now, bytes, 0, bytes.length);
+      if (to.isOpen()) user.turnEnd(now);
+    });
+  }
+}
+
+/** One end of a connection. */
+export class VirtualTransport implements Transport {
+  readonly peer: PeerIdentity;
+  readonly local: PeerIdentity;
+  /** 0 at the dialling end, 1 at the listening end. */
+  readonly side: 0 | 1;
+  state: 'open' | 'closed' = 'open';
+  user: TransportUser | undefined;
+  other: VirtualTransport | undefined;
+  readonly #path: VirtualPath;
+
+  /** By `VirtualPath.connect`. */
+  constructor(path: VirtualPath, local: PeerIdentity, peer: PeerIdentity, side: 0 | 1) {
+    this.#path = path;
+    this.local = local;
+    this.peer = peer;
+    this.side = side;
+  }
+
+  isOpen(): boolean {
+    return this.state === 'open';
+  }
+
+  send(now: Nanos, frame: Uint8Array): boolean {
+    return this.state === 'closed' || this.#path.send(now, this, frame);
+  }
+
+  close(): void {
+    if (this.state === 'closed') return;
+    this.state = 'closed';
+    this.#path.closing(this);
   }
 }
 
 export class VirtualNetwork {
-  constructor(_clock: VirtualClock, _prng: Prng) {}
+  readonly #clock: VirtualClock;
+  readonly #prng: Prng;
+  readonly #paths: VirtualPath[] = [];
 
-  addPath(_options: VirtualPathOptions): VirtualPath {
-    throw new Error('to be written');
+  constructor(clock: VirtualClock, prng: Prng) {
+    this.#clock = clock;
+    this.#prng = prng;
+  }
+
+  addPath(options: VirtualPathOptions): VirtualPath {
+    const path = new VirtualPath(this.#clock, this.#prng.fork(), options);
+    this.#paths.push(path);
+    return path;
   }
 
   /**
    * A process dies: its ends of all connections vanish without a call, the other ends see `closed`
    * half a round trip later.
    */
-  kill(_local: PeerIdentity): void {
-    throw new Error('to be written');
+  kill(local: PeerIdentity): void {
+    for (const path of this.#paths) path.kill(local);
   }
 }
