@@ -49,8 +49,11 @@ export const COMMAND_N = 52;
 export const COMMAND_K = 56;
 export const COMMAND_SCALAR = 60;
 
-/** Largest work of one kernel command: 2 × M × N × K for SGEMM, 2 × count for SAXPY. */
-export const MAX_KERNEL_FLOPS = 2 ** 31;
+/**
+ * Largest work of one kernel command: 2 × M × N × K for SGEMM, 2 × count for SAXPY. The model
+ * computes it in one go, about a second, in which it answers nothing; a driver tiles larger ones.
+ */
+export const MAX_KERNEL_FLOPS = 2 ** 30;
 
 /**
  * A command as a mutable record; one is reused for many.

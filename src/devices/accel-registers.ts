@@ -108,5 +108,7 @@ export const AccelError = {
   DMA_TIMEOUT: 8,
   /** A DMA read brought poisoned data. */
   DMA_POISONED: 9,
+  /** SGEMM's C overlaps A or B. */
+  OVERLAP: 10,
 } as const;
 export type AccelError = (typeof AccelError)[keyof typeof AccelError];

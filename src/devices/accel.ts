@@ -1,16 +1,35 @@
-import type { Device } from '#pcie/device';
+/**
+ * The reference accelerator of `docs/accelerator-datasheet.md`: a small PCIe function that stands in
+ * for a GPU where none is at hand.
+ *
+ * `Accelerator` owns the registers and the device memory. An `Endpoint` does everything that is PCIe
+ * rather than accelerator. Each `AccelChannel` runs one command ring and reports back through
+ * `ChannelContext`.
+ */
+import { assert } from '#base/assert';
+import { DxpuError } from '#base/errors';
+import type { Nanos } from '#base/units';
+import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
+import { Endpoint } from '#pcie/endpoint';
+import type { RegisterBar } from '#pcie/endpoint-bar';
+import type { Tlp } from '#pcie/tlp';
+import { AccelChannel, type ChannelContext } from './accel-channel.ts';
+import { CommandChecker } from './accel-check.ts';
+import { KernelMemory } from './accel-kernels.ts';
+import * as reg from './accel-registers.ts';
 
 export interface AcceleratorOptions {
   /** Lower-case 8-4-4-4-12; also readable in the UUID registers. */
   readonly uuid: string;
   /** Device serial number (DSN capability), 64 bits. Default: the first eight bytes of the UUID. */
   readonly serial?: bigint;
+  /** Default `dxpu-accel`. */
   readonly model?: string;
   /** Device memory behind BAR2: a power of two from 1 MiB to 2 GiB. Default 64 MiB. */
   readonly memoryBytes?: number;
   /** Independent command rings, 1 to 8. Default 4. */
   readonly channels?: number;
-  /** Outstanding DMA reads the function can have, 1 to 768. Default 256. */
+  /** DMA reads the function can have outstanding, 1 to 768. Default 256. */
   readonly tags?: number;
   /** Largest Max_Payload_Size supported, a power of two from 128 to 4096. Default 512. */
   readonly maxPayloadBytes?: number;
@@ -18,7 +37,7 @@ export interface AcceleratorOptions {
   readonly maxReadRequestBytes?: number;
   /** Default 4 s. */
   readonly completionTimeoutNs?: number;
-  /** Ring entries fetched ahead per channel, 1 to 64. Default 16. */
+  /** Ring entries fetched ahead per channel: a power of two from 1 to 64. Default 16. */
   readonly prefetchCommands?: number;
   /** Time a kernel takes per floating-point operation. Default 0. */
   readonly nsPerFlop?: number;
@@ -26,7 +45,337 @@ export interface AcceleratorOptions {
   readonly log?: (message: string) => void;
 }
 
-/** The reference accelerator of `docs/accelerator-datasheet.md`. */
-export function createAccelerator(_options: AcceleratorOptions): Device {
-  throw new Error('to be written');
+const MIB = 2 ** 20;
+
+/** The accelerator. Throws `DxpuError` `invalid_argument`, naming the option that does not hold. */
+export function createAccelerator(options: AcceleratorOptions): Device {
+  return new Accelerator(options);
+}
+
+class Accelerator implements Device, RegisterBar, ChannelContext {
+  readonly kind = 'registers';
+  readonly identity: DeviceIdentity;
+  readonly endpoint: Endpoint;
+  readonly memory: Uint8Array;
+  readonly kernels: KernelMemory;
+  readonly checker: CommandChecker;
+  readonly prefetchCommands: number;
+  readonly nsPerFlop: number;
+  readonly #channels: AccelChannel[] = [];
+  readonly #uuidWords: Uint32Array;
+  readonly #log: (message: string) => void;
+  #scratch = 0;
+  #interruptStatus = 0;
+  #unknownCount = 0;
+  #unknownOffset = 0;
+  #timeHi = 0;
+
+  constructor(options: AcceleratorOptions) {
+    const memoryBytes = options.memoryBytes ?? 64 * MIB;
+    const channels = options.channels ?? 4;
+    checkPowerOfTwo('memoryBytes', memoryBytes, MIB, 2048 * MIB);
+    checkInteger('channels', channels, 1, reg.MAX_CHANNELS);
+    this.prefetchCommands = options.prefetchCommands ?? 16;
+    checkPowerOfTwo('prefetchCommands', this.prefetchCommands, 1, 64);
+    this.nsPerFlop = options.nsPerFlop ?? 0;
+    if (!(this.nsPerFlop >= 0 && this.nsPerFlop < Infinity)) {
+      throw invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
+    }
+    const uuidBytes = parseUuid(options.uuid);
+    this.#uuidWords = wordsOf(uuidBytes);
+    this.#log = options.log ?? (() => {});
+    this.identity = {
+      kind: 'accel',
+      model: options.model ?? 'dxpu-accel',
+      memoryBytes,
+      uuid: options.uuid,
+    };
+    this.memory = new Uint8Array(memoryBytes);
+    this.kernels = new KernelMemory(this.memory);
+    this.checker = new CommandChecker(memoryBytes);
+    const tags = options.tags ?? 256;
+    checkInteger('tags', tags, 1, 768);
+    this.endpoint = new Endpoint({
+      identity: {
+        vendorId: reg.ACCEL_VENDOR_ID,
+        deviceId: reg.ACCEL_DEVICE_ID,
+        revisionId: 1,
+        classCode: reg.ACCEL_CLASS_CODE,
+      },
+      serial: options.serial ?? serialOf(uuidBytes),
+      bars: [
+        { index: 0, is64Bit: false, prefetchable: false, sizeBytes: reg.BAR0_BYTES, target: this },
+        {
+          index: 2,
+          is64Bit: true,
+          prefetchable: true,
+          sizeBytes: memoryBytes,
+          target: { kind: 'memory', memory: this.memory },
+        },
+      ],
+      msiVectors: 1,
+      dmaChannels: 2 * channels,
+      tags,
+      maxPayloadBytes: options.maxPayloadBytes ?? 512,
+      maxReadRequestBytes: options.maxReadRequestBytes ?? 4096,
+      completionTimeoutNs: options.completionTimeoutNs ?? 4e9,
+    });
+    for (let index = 0; index < channels; index++) {
+      this.#channels.push(new AccelChannel(index, this));
+    }
+  }
+
+  plug(port: DevicePort): void {
+    this.endpoint.plug(port);
+  }
+
+  receive(now: Nanos, tlp: Tlp): void {
+    this.endpoint.receive(now, tlp);
+  }
+
+  resume(now: Nanos): void {
+    this.endpoint.resume(now);
+  }
+
+  reset(_now: Nanos): void {
+    this.endpoint.reset();
+    this.#resetRegisters();
+  }
+
+  scrub(_now: Nanos): void {
+    this.memory.fill(0);
+    for (const channel of this.#channels) channel.scrub();
+  }
+
+  nextDeadlineNs(): number {
+    let deadlineNs = this.endpoint.nextDeadlineNs();
+    for (const channel of this.#channels) {
+      if (channel.wakeAtNs < deadlineNs) deadlineNs = channel.wakeAtNs;
+    }
+    return deadlineNs;
+  }
+
+  tick(now: Nanos): void {
+    this.endpoint.tick(now);
+    for (const channel of this.#channels) channel.tick(now);
+  }
+
+  readRegister(now: Nanos, offset: number, _byteEnables: number): number {
+    const channel = this.#channelAt(offset);
+    if (channel !== undefined) return this.#readChannel(channel, offset);
+    const dma = this.endpoint.dma;
+    switch (offset) {
+      case reg.ID:
+        return reg.ID_VALUE;
+      case reg.VERSION:
+        return reg.VERSION_VALUE;
+      case reg.CHANNELS:
+        return this.#channels.length;
+      case reg.STATUS:
+        return this.#status();
+      case reg.MEMORY_BYTES_LO:
+        return this.memory.length % 0x1_0000_0000;
+      case reg.MEMORY_BYTES_HI:
+        return Math.floor(this.memory.length / 0x1_0000_0000);
+      case reg.SCRATCH:
+        return this.#scratch;
+      case reg.INTERRUPT_STATUS:
+        return this.#interruptStatus;
+      case reg.UNKNOWN_COUNT:
+        return this.#unknownCount;
+      case reg.UNKNOWN_OFFSET:
+        return this.#unknownOffset;
+      case reg.UUID_0:
+      case reg.UUID_1:
+      case reg.UUID_2:
+      case reg.UUID_3:
+        return this.#uuidWords[(offset - reg.UUID_0) / 4] as number;
+      case reg.TIME_NS_LO: {
+        // The other half is latched, so that the two make one time.
+        const wholeNs = Math.floor(now);
+        this.#timeHi = Math.floor(wholeNs / 0x1_0000_0000);
+        return wholeNs % 0x1_0000_0000;
+      }
+      case reg.TIME_NS_HI:
+        return this.#timeHi;
+      case reg.DMA_READ_REQUESTS:
+        return dma.readRequests % 0x1_0000_0000;
+      case reg.DMA_WRITE_REQUESTS:
+        return dma.writeRequests % 0x1_0000_0000;
+      case reg.DMA_FAILED_REQUESTS:
+        return dma.failedRequests % 0x1_0000_0000;
+      case reg.DMA_UNEXPECTED_COMPLETIONS:
+        return this.endpoint.counters.unexpectedCompletions % 0x1_0000_0000;
+      default:
+        return this.#unknown('read', offset);
+    }
+  }
+
+  writeRegister(now: Nanos, offset: number, value: number, byteEnables: number): void {
+    // Half a register has no meaning in this device.
+    if (byteEnables !== 15) {
+      this.#unknown('partial write', offset);
+      return;
+    }
+    const channel = this.#channelAt(offset);
+    if (channel !== undefined) {
+      this.#writeChannel(now, channel, offset, value);
+      return;
+    }
+    const rung = this.#channels[(offset - reg.DOORBELL_BASE) / reg.DOORBELL_STRIDE];
+    if (rung !== undefined) {
+      rung.doorbell(now, value);
+      return;
+    }
+    switch (offset) {
+      case reg.RESET:
+        if (value === reg.RESET_KEY) this.#resetRegisters();
+        break;
+      case reg.SCRATCH:
+        this.#scratch = value;
+        break;
+      case reg.INTERRUPT_STATUS:
+        this.#interruptStatus = (this.#interruptStatus & ~value) >>> 0;
+        break;
+      default:
+        this.#unknown('write', offset);
+    }
+  }
+
+  fenceSignalled(channel: number): void {
+    this.#interruptStatus |= 1 << (reg.INTERRUPT_FENCE_SHIFT + channel);
+  }
+
+  channelHalted(channel: number, error: reg.AccelError, index: number, address: number): void {
+    this.#interruptStatus =
+      (this.#interruptStatus | (1 << (reg.INTERRUPT_ERROR_SHIFT + channel))) >>> 0;
+    this.#log(
+      `channel ${channel} halted at ring index ${index}: error ${error}, address 0x${address.toString(16)}`,
+    );
+  }
+
+  /** The channel whose block `offset` is in, if this device has it. */
+  #channelAt(offset: number): AccelChannel | undefined {
+    if (offset < reg.CHANNEL_BASE) return undefined;
+    return this.#channels[Math.floor((offset - reg.CHANNEL_BASE) / reg.CHANNEL_STRIDE)];
+  }
+
+  #readChannel(channel: AccelChannel, offset: number): number {
+    switch (offset % reg.CHANNEL_STRIDE) {
+      case reg.CHANNEL_CONTROL:
+        return channel.control;
+      case reg.CHANNEL_STATUS:
+        return channel.status;
+      case reg.RING_BASE_LO:
+        return channel.ringBaseLo;
+      case reg.RING_BASE_HI:
+        return channel.ringBaseHi;
+      case reg.RING_ENTRIES:
+        return channel.ringEntries;
+      case reg.RING_HEAD:
+        return channel.head;
+      case reg.RING_TAIL:
+        return channel.tail;
+      case reg.COMMANDS_DONE:
+        return channel.commandsDone;
+      case reg.ERROR_CODE:
+        return channel.errorCode;
+      case reg.ERROR_INDEX:
+        return channel.errorIndex;
+      case reg.ERROR_ADDRESS_LO:
+        return channel.errorAddress % 0x1_0000_0000;
+      case reg.ERROR_ADDRESS_HI:
+        return Math.floor(channel.errorAddress / 0x1_0000_0000) % 0x1_0000_0000;
+      case reg.FENCE_VALUE_LO:
+        return channel.fenceValueLo;
+      case reg.FENCE_VALUE_HI:
+        return channel.fenceValueHi;
+      default:
+        return this.#unknown('read', offset);
+    }
+  }
+
+  #writeChannel(now: Nanos, channel: AccelChannel, offset: number, value: number): void {
+    switch (offset % reg.CHANNEL_STRIDE) {
+      case reg.CHANNEL_CONTROL:
+        channel.writeControl(now, value);
+        break;
+      case reg.RING_BASE_LO:
+        if (channel.isOff) channel.ringBaseLo = value;
+        break;
+      case reg.RING_BASE_HI:
+        if (channel.isOff) channel.ringBaseHi = value;
+        break;
+      case reg.RING_ENTRIES:
+        if (channel.isOff) channel.ringEntries = value;
+        break;
+      default:
+        this.#unknown('write', offset);
+    }
+  }
+
+  #status(): number {
+    let status = reg.STATUS_READY;
+    for (const channel of this.#channels) {
+      if ((channel.status & reg.CHANNEL_BUSY) !== 0) status |= reg.STATUS_BUSY;
+      if ((channel.status & reg.CHANNEL_HALTED) !== 0) status |= reg.STATUS_ERROR;
+    }
+    return status;
+  }
+
+  #resetRegisters(): void {
+    for (const channel of this.#channels) channel.reset();
+    this.#scratch = 0;
+    this.#interruptStatus = 0;
+    this.#unknownCount = 0;
+    this.#unknownOffset = 0;
+    this.#timeHi = 0;
+  }
+
+  #unknown(what: string, offset: number): number {
+    this.#unknownCount = (this.#unknownCount + 1) >>> 0;
+    this.#unknownOffset = offset;
+    this.#log(`${what} of unknown register 0x${offset.toString(16).padStart(4, '0')}`);
+    return reg.UNKNOWN_VALUE;
+  }
+}
+
+function invalid(message: string): DxpuError {
+  return new DxpuError('invalid_argument', `accelerator: ${message}`);
+}
+
+function checkInteger(name: string, value: number, low: number, high: number): void {
+  if (!Number.isInteger(value) || value < low || value > high) {
+    throw invalid(`${name} must be a whole number from ${low} to ${high}: ${value}`);
+  }
+}
+
+function checkPowerOfTwo(name: string, value: number, low: number, high: number): void {
+  if (!Number.isInteger(Math.log2(value)) || value < low || value > high) {
+    throw invalid(`${name} must be a power of two from ${low} to ${high}: ${value}`);
+  }
+}
+
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+function parseUuid(uuid: string): Uint8Array {
+  if (!UUID_PATTERN.test(uuid)) {
+    throw invalid(`uuid must be lower-case hexadecimal, 8-4-4-4-12: ${uuid}`);
+  }
+  const bytes = new Uint8Array(16);
+  const digits = uuid.replaceAll('-', '');
+  for (let i = 0; i < 16; i++) bytes[i] = Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16);
+  return bytes;
+}
+
+function wordsOf(bytes: Uint8Array): Uint32Array {
+  const view = new DataView(bytes.buffer);
+  return Uint32Array.from({ length: bytes.length / 4 }, (_, word) =>
+    view.getUint32(4 * word, true),
+  );
+}
+
+function serialOf(uuidBytes: Uint8Array): bigint {
+  assert(uuidBytes.length === 16, 'a UUID has 16 bytes');
+  return new DataView(uuidBytes.buffer).getBigUint64(0);
 }

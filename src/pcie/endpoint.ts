@@ -1,0 +1,347 @@
+/**
+ * What every device model needs of PCIe and none wants to write: configuration space, BAR decode
+ * with completions, DMA with tags, MSI, error logging. A device builds one `Endpoint`, gives it what
+ * is behind its BARs, and forwards `plug`, `receive`, `resume`, `tick` and `reset` to it.
+ *
+ * Who calls whom: `receive` answers config and memory requests at once, and hands completions to
+ * the `DmaEngine`, which calls the device back (`DmaClient`). The device starts DMA through `dma` and
+ * interrupts through `interrupt`. `Endpoint` keeps the engine's limits equal to what the host has set
+ * in the configuration space.
+ *
+ * What comes and is not for this function is answered as 2.3.1 and 6.2 of PCIe 5.0 base say: UR for
+ * unsupported requests, nothing for posted ones, both counted and logged in AER; poisoned requests
+ * change nothing.
+ */
+import { assert, assertDefined } from '../base/assert.ts';
+import type { Timed } from '../base/clock.ts';
+import type { Nanos } from '../base/units.ts';
+import { AdvancedErrorReporting, UncorrectableError } from './aer.ts';
+import { Bars, type BarSpec } from './bar.ts';
+import {
+  ConfigSpace,
+  type FunctionIdentity,
+  STATUS_DETECTED_PARITY_ERROR,
+  STATUS_RECEIVED_MASTER_ABORT,
+  STATUS_RECEIVED_TARGET_ABORT,
+  STATUS_SIGNALED_TARGET_ABORT,
+} from './config-space.ts';
+import { completeWithData, completeWithoutData } from './completion.ts';
+import type { DevicePort } from './device.ts';
+import { addDeviceSerialNumber } from './dsn.ts';
+import type { BarTarget } from './endpoint-bar.ts';
+import { DmaEngine } from './endpoint-dma.ts';
+import { MemoryResponder } from './endpoint-memory.ts';
+import { type DmaClient, DmaStatus } from './endpoint-transfer.ts';
+import { Msi } from './msi.ts';
+import {
+  DEVSTA_CORRECTABLE_ERROR_DETECTED,
+  DEVSTA_NON_FATAL_ERROR_DETECTED,
+  DEVSTA_UNSUPPORTED_REQUEST_DETECTED,
+  PcieCapability,
+  PortType,
+} from './pcie-capability.ts';
+import { PowerManagement, PowerState } from './pm.ts';
+import { CompletionStatus, FlowClass, flowClassOf, hasSafeAddress, Tlp, TlpKind } from './tlp.ts';
+import { encodeTlp } from './tlp-codec.ts';
+
+export interface EndpointBar extends BarSpec {
+  readonly target: BarTarget;
+}
+
+export interface EndpointOptions {
+  readonly identity: FunctionIdentity;
+  /** Device serial number, 64 bits. */
+  readonly serial: bigint;
+  readonly bars: readonly EndpointBar[];
+  /** A power of two, 1 to 32. Default 1. */
+  readonly msiVectors?: number;
+  /** Independent DMA channels. Default 1. */
+  readonly dmaChannels?: number;
+  /** DMA reads outstanding, 1 to 768; the host's tag enables bound it further. Default 256. */
+  readonly tags?: number;
+  /** Max_Payload_Size supported, 128, 256 … 4096. Default 512. */
+  readonly maxPayloadBytes?: number;
+  /** Bounds Max_Read_Request_Size below what the host sets. Default 4096. */
+  readonly maxReadRequestBytes?: number;
+  /** Default 4 s. The host can switch the timeout off (Device Control 2), not change it. */
+  readonly completionTimeoutNs?: number;
+  /** PCIe generation and lanes shown in the link registers. Default 4 and 16. */
+  readonly generation?: number;
+  readonly lanes?: number;
+}
+
+/** What came that should not have. */
+export class EndpointCounters {
+  unsupportedRequests = 0;
+  completerAborts = 0;
+  poisoned = 0;
+  unexpectedCompletions = 0;
+}
+
+// Message codes an endpoint takes without doing anything (2.2.8).
+const MESSAGE_UNLOCK = 0x00;
+const MESSAGE_PME_TURN_OFF = 0x19;
+const MESSAGE_SET_SLOT_POWER_LIMIT = 0x50;
+const MESSAGE_VENDOR_TYPE_1 = 0x7f;
+
+const LONGEST_TLP_BYTES = 16 + 4096 + 4;
+
+export class Endpoint implements Timed {
+  readonly config: ConfigSpace;
+  readonly pcie: PcieCapability;
+  readonly msi: Msi;
+  readonly aer: AdvancedErrorReporting;
+  readonly dma: DmaEngine;
+  readonly counters = new EndpointCounters();
+  readonly #power: PowerManagement;
+  readonly #memory: MemoryResponder;
+  readonly #maxReadRequestBytes: number;
+  readonly #completion = new Tlp();
+  readonly #configData = new Uint8Array(4);
+  readonly #configView = new DataView(this.#configData.buffer);
+  readonly #header = new Uint8Array(LONGEST_TLP_BYTES);
+  #port: DevicePort | undefined;
+
+  constructor(options: EndpointOptions) {
+    this.config = new ConfigSpace(options.identity);
+    const bars = new Bars(this.config, options.bars);
+    // No soft reset: D3hot is left with everything as it was.
+    this.#power = new PowerManagement(this.config, { noSoftReset: true });
+    this.msi = new Msi(this.config, { vectors: options.msiVectors ?? 1, perVectorMasking: false });
+    const tags = options.tags ?? 256;
+    this.pcie = new PcieCapability(this.config, {
+      portType: PortType.ENDPOINT,
+      maxPayloadBytes: options.maxPayloadBytes ?? 512,
+      extendedTag: true,
+      tenBitTagCompleter: true,
+      tenBitTagRequester: tags > 256,
+      generation: options.generation ?? 4,
+      lanes: options.lanes ?? 16,
+    });
+    this.aer = new AdvancedErrorReporting(this.config, { ecrc: false });
+    const serial = BigInt.asUintN(64, options.serial);
+    addDeviceSerialNumber(this.config, Number(serial >> 32n), Number(serial & 0xffff_ffffn));
+    this.dma = new DmaEngine({
+      channels: options.dmaChannels ?? 1,
+      tags,
+      completionTimeoutNs: options.completionTimeoutNs ?? 4e9,
+      onError: (status) => this.#logDmaError(status),
+    });
+    this.#memory = new MemoryResponder(bars, options.bars);
+    this.#maxReadRequestBytes = options.maxReadRequestBytes ?? 4096;
+    this.#updateLimits();
+  }
+
+  plug(port: DevicePort): void {
+    assert(this.#port === undefined, 'the device is already plugged in');
+    this.#port = port;
+    this.dma.plug(port);
+  }
+
+  receive(now: Nanos, tlp: Tlp): void {
+    switch (tlp.kind) {
+      case TlpKind.CplD:
+      case TlpKind.Cpl:
+        if (tlp.requesterId !== this.config.bdf || !this.dma.completion(now, tlp)) {
+          this.counters.unexpectedCompletions++;
+          this.#log(UncorrectableError.UNEXPECTED_COMPLETION, tlp, true);
+        }
+        break;
+      case TlpKind.MRd32:
+      case TlpKind.MRd64:
+        this.#memoryRead(now, tlp);
+        break;
+      case TlpKind.MWr32:
+      case TlpKind.MWr64:
+        if (this.#isPoisoned(now, tlp)) break;
+        if (!this.#acceptsMemory(tlp) || !this.#memory.write(now, tlp)) this.#unsupported(now, tlp);
+        break;
+      case TlpKind.CfgRd0:
+      case TlpKind.CfgWr0:
+        this.#configRequest(now, tlp);
+        break;
+      case TlpKind.Msg:
+      case TlpKind.MsgD:
+        this.#message(now, tlp);
+        break;
+      default:
+        if (!this.#isPoisoned(now, tlp)) this.#unsupported(now, tlp);
+    }
+  }
+
+  resume(now: Nanos): void {
+    this.dma.pump(now);
+  }
+
+  nextDeadlineNs(): number {
+    return this.dma.nextDeadlineNs();
+  }
+
+  tick(now: Nanos): void {
+    this.dma.tick(now);
+  }
+
+  /** Fundamental reset. Nothing of before is finished, and no DMA client is told. */
+  reset(): void {
+    this.dma.reset();
+    this.config.reset();
+    this.#updateLimits();
+  }
+
+  /**
+   * Sends the MSI of `vector` as a posted write of DMA channel `channel`, so behind the channel's
+   * writes before it. Returns false when the host has not enabled MSI, or has at an address no write
+   * can reach: nothing is sent then, and `client` is not called.
+   */
+  interrupt(
+    now: Nanos,
+    channel: number,
+    vector: number,
+    client: DmaClient | undefined,
+    cookie: number,
+  ): boolean {
+    if (this.msi.addressHi >= 0x20_0000 || !this.msi.raise(vector)) return false;
+    const address = this.msi.addressHi * 0x1_0000_0000 + this.msi.addressLo;
+    const data = this.msi.messageData(vector);
+    this.dma.writeSmall(now, channel, address, data, 0, 4, client, cookie);
+    return true;
+  }
+
+  #memoryRead(now: Nanos, tlp: Tlp): void {
+    if (!this.#acceptsMemory(tlp)) {
+      this.#unsupported(now, tlp);
+      return;
+    }
+    const status = this.#memory.read(
+      now,
+      tlp,
+      this.#connected,
+      this.config.bdf,
+      this.pcie.maxPayloadBytes,
+    );
+    if (status === CompletionStatus.UR) this.#unsupported(now, tlp);
+    else if (status === CompletionStatus.CA) this.#abort(now, tlp);
+  }
+
+  /** Untranslated, at an address a number holds, to a function that is awake. */
+  #acceptsMemory(tlp: Tlp): boolean {
+    return tlp.addressType === 0 && hasSafeAddress(tlp) && this.#power.powerState === PowerState.D0;
+  }
+
+  #configRequest(now: Nanos, tlp: Tlp): void {
+    const { config } = this;
+    // Function numbers other than 0 are not there (2.3.1).
+    if ((tlp.completerId & 7) !== 0) {
+      this.#unsupported(now, tlp);
+      return;
+    }
+    if (tlp.kind === TlpKind.CfgRd0) {
+      this.pcie.setTransactionsPending(this.dma.pending);
+      this.#configView.setUint32(0, config.read32(tlp.register), true);
+      this.#respond(now, tlp, CompletionStatus.SC, this.#configData);
+      return;
+    }
+    if (this.#isPoisoned(now, tlp)) return;
+    config.captureBdf(tlp.completerId);
+    for (let i = 0; i < 4; i++) this.#configData[i] = tlp.payload[tlp.payloadOffset + i] as number;
+    config.write(tlp.register, this.#configView.getUint32(0, true), tlp.firstBe);
+    this.#updateLimits();
+    this.#respond(now, tlp, CompletionStatus.SC, undefined);
+    this.dma.pump(now);
+  }
+
+  #message(now: Nanos, tlp: Tlp): void {
+    switch (tlp.messageCode) {
+      case MESSAGE_UNLOCK:
+      case MESSAGE_PME_TURN_OFF:
+      case MESSAGE_SET_SLOT_POWER_LIMIT:
+      case MESSAGE_VENDOR_TYPE_1:
+        break;
+      default:
+        this.#unsupported(now, tlp);
+    }
+  }
+
+  /** A poisoned request must change nothing (2.7.2.2); with a completion to give, it is UR. */
+  #isPoisoned(now: Nanos, tlp: Tlp): boolean {
+    if (!tlp.poisoned) return false;
+    const needsAnswer = flowClassOf(tlp.kind) === FlowClass.NON_POSTED;
+    this.counters.poisoned++;
+    this.#log(UncorrectableError.POISONED_TLP, tlp, needsAnswer);
+    this.config.setStatus(STATUS_DETECTED_PARITY_ERROR);
+    if (needsAnswer) this.#respond(now, tlp, CompletionStatus.UR, undefined);
+    return true;
+  }
+
+  #unsupported(now: Nanos, tlp: Tlp): void {
+    const needsAnswer = flowClassOf(tlp.kind) === FlowClass.NON_POSTED;
+    this.counters.unsupportedRequests++;
+    this.pcie.setDeviceStatus(DEVSTA_UNSUPPORTED_REQUEST_DETECTED);
+    this.#log(UncorrectableError.UNSUPPORTED_REQUEST, tlp, needsAnswer);
+    if (needsAnswer) this.#respond(now, tlp, CompletionStatus.UR, undefined);
+  }
+
+  #abort(now: Nanos, tlp: Tlp): void {
+    this.counters.completerAborts++;
+    this.config.setStatus(STATUS_SIGNALED_TARGET_ABORT);
+    this.#log(UncorrectableError.COMPLETER_ABORT, tlp, true);
+    this.#respond(now, tlp, CompletionStatus.CA, undefined);
+  }
+
+  #respond(now: Nanos, request: Tlp, status: CompletionStatus, data: Uint8Array | undefined): void {
+    const completion = this.#completion;
+    if (data === undefined) {
+      completeWithoutData(completion, request, this.config.bdf, status);
+    } else {
+      completeWithData(completion, request, this.config.bdf, 0, 4, 4, data, 0);
+    }
+    this.#connected.send(now, completion);
+  }
+
+  /** Logs an error about `tlp`; advisory when somebody else will report it (6.2.3.2.4). */
+  #log(error: UncorrectableError, tlp: Tlp, advisory: boolean): void {
+    encodeTlp(tlp, this.#header, 0);
+    if (advisory) this.aer.logAdvisory(error, this.#header);
+    else this.aer.logUncorrectable(error, this.#header);
+    this.pcie.setDeviceStatus(
+      advisory ? DEVSTA_CORRECTABLE_ERROR_DETECTED : DEVSTA_NON_FATAL_ERROR_DETECTED,
+    );
+  }
+
+  #logDmaError(status: DmaStatus): void {
+    switch (status) {
+      case DmaStatus.OK:
+        break;
+      case DmaStatus.UNSUPPORTED:
+        this.config.setStatus(STATUS_RECEIVED_MASTER_ABORT);
+        break;
+      case DmaStatus.ABORTED:
+        this.config.setStatus(STATUS_RECEIVED_TARGET_ABORT);
+        break;
+      case DmaStatus.TIMEOUT:
+        this.aer.logUncorrectable(UncorrectableError.COMPLETION_TIMEOUT);
+        this.pcie.setDeviceStatus(DEVSTA_NON_FATAL_ERROR_DETECTED);
+        break;
+      case DmaStatus.POISONED:
+        this.counters.poisoned++;
+        this.aer.logUncorrectable(UncorrectableError.POISONED_TLP);
+        this.config.setStatus(STATUS_DETECTED_PARITY_ERROR);
+        this.pcie.setDeviceStatus(DEVSTA_NON_FATAL_ERROR_DETECTED);
+        break;
+    }
+  }
+
+  #updateLimits(): void {
+    const { limits } = this.dma;
+    limits.busMaster = this.config.busMaster && this.#power.powerState === PowerState.D0;
+    limits.requesterId = this.config.bdf;
+    limits.maxPayloadBytes = this.pcie.maxPayloadBytes;
+    limits.maxReadRequestBytes = Math.min(this.pcie.maxReadRequestBytes, this.#maxReadRequestBytes);
+    limits.tagBits = this.pcie.tagBits;
+    limits.timeoutEnabled = !this.pcie.completionTimeoutDisabled;
+  }
+
+  get #connected(): DevicePort {
+    return assertDefined(this.#port, 'a TLP before the device was plugged in');
+  }
+}
