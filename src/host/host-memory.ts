@@ -4,6 +4,7 @@
  */
 import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
+import { RangeAllocator } from './range-allocator.ts';
 
 export interface HostMemoryRegion {
   /** Bus address of the first byte, a multiple of 4096. */
@@ -18,15 +19,9 @@ export interface HostBuffer {
   readonly bytes: Uint8Array;
 }
 
-interface FreeRange {
-  base: number;
-  limit: number;
-}
-
 interface Region extends HostMemoryRegion {
   readonly memory: Uint8Array;
-  /** Sorted by base, never touching each other. */
-  readonly free: FreeRange[];
+  readonly allocator: RangeAllocator;
 }
 
 /** What an allocation is rounded to, so that two buffers never share a cache line. */
@@ -34,7 +29,6 @@ const GRANULE_BYTES = 64;
 
 export class HostMemory {
   readonly #regions: Region[];
-  readonly #allocated = new Map<number, number>();
 
   /** Regions must not overlap: an `invalid_argument` error names the two that do. */
   constructor(regions: readonly HostMemoryRegion[]) {
@@ -59,12 +53,11 @@ export class HostMemory {
       sizeBytes: region.sizeBytes,
       memory: new Uint8Array(region.sizeBytes),
       // Address 0 is kept back: an all-zero pointer in a device register must not hit a buffer.
-      free: [
-        {
-          base: region.base === 0 ? GRANULE_BYTES : region.base,
-          limit: region.base + region.sizeBytes,
-        },
-      ],
+      allocator: new RangeAllocator(
+        region.base === 0 ? GRANULE_BYTES : region.base,
+        region.base + region.sizeBytes,
+        GRANULE_BYTES,
+      ),
     }));
   }
 
@@ -76,10 +69,13 @@ export class HostMemory {
   /** Bytes not allocated, over all regions. */
   get freeBytes(): number {
     let total = 0;
-    for (const region of this.#regions) {
-      for (const range of region.free) total += range.limit - range.base;
-    }
+    for (const region of this.#regions) total += region.allocator.freeBytes;
     return total;
+  }
+
+  /** The largest buffer that `alloc` could give now. */
+  get largestFreeBytes(): number {
+    return Math.max(...this.#regions.map((region) => region.allocator.largestFreeBytes));
   }
 
   /** Whether all of [address, address + bytes) is memory of this host. */
@@ -99,24 +95,12 @@ export class HostMemory {
    * that has room. Fails with `resource_exhausted`.
    */
   alloc(bytes: number, align: number = GRANULE_BYTES): HostBuffer {
-    assert(Number.isSafeInteger(bytes) && bytes > 0, `not a size: ${bytes}`);
-    assert(Number.isSafeInteger(Math.log2(align)), `not an alignment: ${align}`);
-    const step = Math.max(align, GRANULE_BYTES);
-    const size = Math.ceil(bytes / GRANULE_BYTES) * GRANULE_BYTES;
     for (const region of this.#regions) {
-      for (let index = 0; index < region.free.length; index++) {
-        const range = region.free[index] as FreeRange;
-        const address = Math.ceil(range.base / step) * step;
-        if (address + size > range.limit) continue;
-        const rest: FreeRange[] = [];
-        if (address > range.base) rest.push({ base: range.base, limit: address });
-        if (address + size < range.limit) rest.push({ base: address + size, limit: range.limit });
-        region.free.splice(index, 1, ...rest);
-        this.#allocated.set(address, size);
-        const view = this.view(address, bytes);
-        view.fill(0);
-        return { address, bytes: view };
-      }
+      const address = region.allocator.alloc(bytes, align);
+      if (address < 0) continue;
+      const view = this.view(address, bytes);
+      view.fill(0);
+      return { address, bytes: view };
     }
     throw new DxpuError(
       'resource_exhausted',
@@ -128,26 +112,9 @@ export class HostMemory {
 
   /** Gives a buffer of `alloc` back. Giving back what is not allocated is a bug. */
   free(buffer: HostBuffer): void {
-    const size = this.#allocated.get(buffer.address);
-    assert(size !== undefined, `not allocated: 0x${buffer.address.toString(16)}`);
-    this.#allocated.delete(buffer.address);
-    const region = this.#find(buffer.address, size);
-    assert(region !== undefined, 'an allocation lies in a region');
-    const base = buffer.address;
-    const limit = base + size;
-    const ranges = region.free;
-    let index = 0;
-    while (index < ranges.length && (ranges[index] as FreeRange).base < base) index++;
-    ranges.splice(index, 0, { base, limit });
-    // Merge with the right neighbour first: the index of the left merge stays valid.
-    for (const left of [index, index - 1]) {
-      const low = ranges[left];
-      const high = ranges[left + 1];
-      if (low !== undefined && high !== undefined && low.limit === high.base) {
-        low.limit = high.limit;
-        ranges.splice(left + 1, 1);
-      }
-    }
+    const region = this.#find(buffer.address, 1);
+    assert(region !== undefined, `not allocated: 0x${buffer.address.toString(16)}`);
+    region.allocator.free(buffer.address);
   }
 
   #find(address: number, bytes: number): Region | undefined {

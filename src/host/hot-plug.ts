@@ -155,11 +155,7 @@ export class HotPlug implements HostListener {
     this.#host.resetSlotPayload(virtualSlot);
     const how = surprise ? 'without notice' : 'as asked';
     const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
-    this.#host.tasks.cancelScope(
-      now,
-      scope,
-      new DxpuError('unavailable', message, { details: { virtualSlot, surprise } }),
-    );
+    scope.end(now, new DxpuError('unavailable', message, { details: { virtualSlot, surprise } }));
     if (fn !== undefined) this.#events.removed?.(now, fn, surprise);
     if (wasEnumerating) {
       const text = `the link of slot ${virtualSlot} went down while its function was being set up`;

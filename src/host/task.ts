@@ -6,9 +6,9 @@
  * inside the operation's callback, so a task needs no promise, no event loop and no clock of its
  * own: it runs alike in virtual and in real time, and depends on its inputs alone.
  *
- * A task may belong to a scope (the function in a virtual slot). `cancelScope` ends every wait in
- * it at once: the error is thrown at the task's `yield`, where `finally` blocks can still tidy up.
- * What such a block yields in turn fails at once with the same error.
+ * A task may run in a scope (the life of the function in a virtual slot). When the scope ends, every
+ * wait in it ends at once: the error is thrown at the task's `yield`, where `finally` blocks can
+ * still tidy up. What such a block yields in turn fails at once with the same error.
  */
 import type { Timed } from '#base/clock';
 import type { DxpuError } from '#base/errors';
@@ -32,16 +32,6 @@ export type Outcome<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: unknown };
 
-/** Groups tasks that end together. Once `error` is set, every wait in the scope throws it. */
-export class TaskScope {
-  readonly name: string;
-  error: DxpuError | undefined;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-}
-
 /** Something that happens again and again, such as an interrupt. */
 export class Signal {
   readonly #listeners = new Set<(now: Nanos) => void>();
@@ -56,15 +46,28 @@ export class Signal {
   }
 }
 
-interface Running {
-  readonly task: Task<unknown>;
-  readonly scope: TaskScope | undefined;
-  readonly done: ((now: Nanos, outcome: Outcome<unknown>) => void) | undefined;
-  /** Counts waits: a callback of an earlier wait finds another number and does nothing. */
-  wait: number;
-  giveUp: (() => void) | undefined;
-  /** The generator is executing, so it must not be resumed from here. */
-  stepping: boolean;
+/** What can come to an end, and with it every task in it. */
+export class TaskScope {
+  readonly name: string;
+  /** Notified once, when the scope ends. */
+  readonly ended = new Signal();
+  #error: DxpuError | undefined;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** Why the scope has ended, or `undefined` while it has not. */
+  get error(): DxpuError | undefined {
+    return this.#error;
+  }
+
+  /** Throws `error` into every task of the scope, now and whenever one waits again. */
+  end(now: Nanos, error: DxpuError): void {
+    if (this.#error !== undefined) return;
+    this.#error = error;
+    this.ended.notify(now);
+  }
 }
 
 interface Timer {
@@ -73,8 +76,8 @@ interface Timer {
 
 export class TaskRunner implements Timed {
   readonly #timers = new EventQueue<Timer>();
-  readonly #running = new Set<Running>();
   readonly #deadlineChanged: () => void;
+  #size = 0;
   #cancelledTimers = 0;
 
   /** `deadlineChanged` is called when `nextDeadlineNs` may have become earlier. */
@@ -84,39 +87,22 @@ export class TaskRunner implements Timed {
 
   /** Tasks that have not ended. */
   get size(): number {
-    return this.#running.size;
+    return this.#size;
   }
 
-  /** Starts a task; `done` hears of its end, maybe before `run` returns. */
+  /** Starts a task, in `scope` if given; `done` hears of its end, maybe before `run` returns. */
   run<T>(
     now: Nanos,
     task: Task<T>,
     done?: (now: Nanos, outcome: Outcome<T>) => void,
     scope?: TaskScope,
   ): void {
-    const running: Running = {
-      task,
-      scope,
-      done: done as ((now: Nanos, outcome: Outcome<unknown>) => void) | undefined,
-      wait: 0,
-      giveUp: undefined,
-      stepping: false,
-    };
-    this.#running.add(running);
-    this.#advance(now, running, undefined, false);
-  }
-
-  /** Throws `error` into every task of `scope`, and into whatever it waits for from now on. */
-  cancelScope(now: Nanos, scope: TaskScope, error: DxpuError): void {
-    if (scope.error !== undefined) return;
-    scope.error = error;
-    for (const running of [...this.#running]) {
-      // A task that cancels its own scope is executing: it finds the error at its next wait.
-      if (running.scope !== scope || running.stepping || !this.#running.has(running)) continue;
-      running.wait++;
-      running.giveUp?.();
-      this.#advance(now, running, error, true);
-    }
+    this.#size++;
+    const inner = scope === undefined ? task : inScope(scope, task);
+    this.#advance(now, inner, undefined, (at, outcome) => {
+      this.#size--;
+      done?.(at, outcome);
+    });
   }
 
   /** Calls `fn` once at or after `atNs`. Returns a function that cancels it. */
@@ -166,74 +152,99 @@ export class TaskRunner implements Timed {
   }
 
   /** Steps the generator until it waits or ends. Loops rather than recurses over instant results. */
-  #advance(startedNs: Nanos, running: Running, input: unknown, isError: boolean): void {
+  #advance<T>(
+    startedNs: Nanos,
+    task: Task<T>,
+    input: unknown,
+    end: (now: Nanos, outcome: Outcome<T>) => void,
+  ): void {
     let now = startedNs;
     let value = input;
-    let failed = isError;
+    let failed = false;
     for (;;) {
-      running.giveUp = undefined;
-      running.stepping = true;
-      let step: IteratorResult<Operation, unknown>;
+      let step: IteratorResult<Operation, T>;
       try {
-        step = failed ? running.task.throw(value) : running.task.next(value);
+        step = failed ? task.throw(value) : task.next(value);
       } catch (error) {
-        this.#end(now, running, { ok: false, error });
+        end(now, { ok: false, error });
         return;
       }
       if (step.done === true) {
-        this.#end(now, running, { ok: true, value: step.value });
+        end(now, { ok: true, value: step.value });
         return;
       }
-      const scopeError = running.scope?.error;
-      if (scopeError !== undefined) {
-        value = scopeError;
-        failed = true;
-        continue;
-      }
       failed = false;
-      const wait = ++running.wait;
       let finished = false;
       let starting = true;
-      let giveUp: (() => void) | undefined;
       try {
-        giveUp = step.value.start(now, this, (finishedNs, result) => {
-          if (running.wait !== wait) return;
-          running.wait++;
+        step.value.start(now, this, (finishedNs, result) => {
+          if (finished) return;
+          finished = true;
           if (starting) {
-            finished = true;
             now = finishedNs;
             value = result;
           } else {
-            this.#advance(finishedNs, running, result, false);
+            this.#advance(finishedNs, task, result, end);
           }
         });
       } catch (error) {
-        running.wait++;
         finished = true;
         failed = true;
         value = error;
       }
       starting = false;
-      // The start may have made the scope end, while this task could not be thrown into.
-      if (running.scope?.error !== undefined) {
-        running.wait++;
-        if (!finished) giveUp?.();
-        finished = true;
-        failed = true;
-        value = running.scope.error;
-      }
-      if (!finished) {
-        running.giveUp = giveUp;
-        running.stepping = false;
-        return;
-      }
+      if (!finished) return;
     }
   }
+}
 
-  #end(now: Nanos, running: Running, outcome: Outcome<unknown>): void {
-    this.#running.delete(running);
-    running.done?.(now, outcome);
+/** Runs a task in a scope, wherever it is run itself. */
+export function* inScope<T>(scope: TaskScope, task: Task<T>): Task<T> {
+  let step = task.next();
+  while (step.done !== true) {
+    const operation = step.value;
+    let result: unknown;
+    let failure: unknown = scope.error;
+    if (failure === undefined) {
+      try {
+        result = yield endedBy(scope, operation);
+        failure = scope.error;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    step = failure === undefined ? task.next(result) : task.throw(failure);
   }
+  return step.value;
+}
+
+/** The operation, given up when the scope ends. */
+function endedBy(scope: TaskScope, operation: Operation): Operation {
+  return {
+    start(now, runner, finish) {
+      let giveUp: (() => void) | undefined;
+      const forget = scope.ended.listen((at) => {
+        forget();
+        giveUp?.();
+        finish(at, undefined);
+      });
+      try {
+        giveUp = operation.start(now, runner, (at, result) => {
+          forget();
+          finish(at, result);
+        });
+      } catch (error) {
+        forget();
+        throw error;
+      }
+      // Ended from inside the start: there was nothing to give up yet.
+      if (scope.error !== undefined) giveUp?.();
+      return () => {
+        forget();
+        giveUp?.();
+      };
+    },
+  };
 }
 
 /** Waits for `durationNs`. Returns the time then. */
