@@ -1,20 +1,34 @@
-import type { Nanos } from '#base/units';
-import type { DownstreamFabric, RootSide } from '#pcie/root-port';
-import type { FlowClass, Tlp } from '#pcie/tlp';
-import type { Direction, RefusalName, SlotCounters } from './counters.ts';
-import type { LinkPort, LinkUser, SlotState } from './link-user.ts';
-import type { HostRow } from './mapping-table.ts';
-import type { TableError } from './table-check.ts';
-
-/** Sees each TLP that passes a proxy. The record is valid during the call alone. */
-export type TlpTap = (now: Nanos, slot: number, direction: Direction, tlp: Tlp) => void;
-
 /**
- * - `waiting`: the row is set, its box has not said READY yet (config requests end with CRS).
- * - `ready`: TLPs pass.
- * - `contained`: the session or the box ended it (requests end with UR) until a higher generation.
+ * The host's end of the distributed switch. Downwards it routes the CPU's requests by window and bus
+ * to the box slot behind them; upwards it lets a function do what invariant 3 allows and no more.
+ *
+ * Who owns what: `HostProxy` owns the table, the slots and the peers (`host-slot.ts`) and decides when
+ * a slot comes up or goes down. `HostDownstream` owns the outstanding requests, `HostUpstream` drives
+ * `Containment` and `DmaService`; both get the state by reference and change only a slot's shadow and
+ * counters. State is changed before anybody is told: an effect may call back.
+ *
+ * A pure machine without deadlines of its own: the completion timeout is the requester's (2.8).
  */
-export type HostSlotState = 'unused' | 'waiting' | 'ready' | 'contained';
+import { DxpuError } from '#base/errors';
+import type { Nanos } from '#base/units';
+import type { AdvancedErrorReporting } from '#pcie/aer';
+import type { DownstreamFabric, RootSide } from '#pcie/root-port';
+import { FlowClass, type Tlp } from '#pcie/tlp';
+import { Containment, type ContainmentFaults } from './containment.ts';
+import { REFUSAL_NAMES, type Refusal, type RefusalName, SlotCounters } from './counters.ts';
+import { DmaService } from './dma-service.ts';
+import { HostDownstream } from './host-downstream.ts';
+import { HostPeer, HostRoutes, HostSlot, type HostSlotState } from './host-slot.ts';
+import { checkHostTable, HostTable } from './host-table.ts';
+import { DONE, HostUpstream } from './host-upstream.ts';
+import { type LinkPort, type LinkUser, SlotState } from './link-user.ts';
+import type { HostRow } from './mapping-table.ts';
+import { MemoryMap } from './memory-map.ts';
+import { describeRefused } from './refusal-text.ts';
+import { ScratchTlps } from './scratch-tlps.ts';
+import { TableChecker, type TableError } from './table-check.ts';
+
+export type { HostSlotState } from './host-slot.ts';
 
 export type HostProxyEvent =
   | { readonly kind: 'slot-up'; readonly virtualSlot: number; readonly generation: number }
@@ -33,91 +47,426 @@ export type HostProxyEvent =
       readonly message: string;
     };
 
+/** Test only: each leaves one check out. Never set outside tests. */
+export interface HostProxyFaults extends ContainmentFaults {
+  /** Looks a slot up whoever sent. */
+  readonly noPeerFence?: boolean;
+  readonly noGenerationFence?: boolean;
+  readonly noCompletionCheck?: boolean;
+  /** Memory taken back stays reachable. */
+  readonly noMemoryBarrier?: boolean;
+  /** Outstanding requests are forgotten at session down. */
+  readonly noAbort?: boolean;
+  /** A slot comes up again without a new generation. */
+  readonly noContainment?: boolean;
+}
+
 export interface HostProxyOptions {
   readonly hostId: string;
   readonly rootSide: RootSide;
   /** Largest completion payload the root port makes. A power of two from 128 to 4096; default 512. */
   readonly maxPayloadBytes?: number;
-  /** Read completion boundary, 64 or 128; default 64. */
+  /** Read completion boundary; default 64. */
   readonly rcbBytes?: 64 | 128;
-  /** Who completes DMA, as completions name it; default 0, the root complex itself. */
+  /** Who completes, as completions name it; default 0, the root complex itself. */
   readonly completerBdf?: number;
+  /** The AER capability of a virtual slot's port. Without it the proxy keeps one of its own. */
+  readonly aer?: (virtualSlot: number) => AdvancedErrorReporting | undefined;
   readonly onEvent?: (now: Nanos, event: HostProxyEvent) => void;
+  readonly faults?: HostProxyFaults;
 }
 
 export class HostProxy implements DownstreamFabric, LinkUser {
-  /** Set to see the TLPs that pass (capture); `slot` is the virtual slot. */
-  tap: TlpTap | undefined;
+  readonly hostId: string;
+  readonly #rootSide: RootSide;
+  readonly #options: HostProxyOptions;
+  readonly #faults: HostProxyFaults;
+  readonly #memory = new MemoryMap();
+  readonly #scratch = new ScratchTlps();
+  readonly #routes = new HostRoutes();
+  readonly #slots = new Map<number, HostSlot>();
+  readonly #peers = new Map<string, HostPeer>();
+  readonly #downstream: HostDownstream;
+  readonly #upstream: HostUpstream;
+  /** The highest generation each box slot was ever bound with here, by box and slot. */
+  readonly #generations = new Map<string, number>();
+  #lastPeer: HostPeer | undefined;
+  /** Calls of a link on this proxy under way: it flushes itself at the end of its turn. */
+  #linkCalls = 0;
 
-  constructor(_options: HostProxyOptions) {}
+  constructor(options: HostProxyOptions) {
+    this.hostId = options.hostId;
+    this.#options = options;
+    this.#rootSide = options.rootSide;
+    const faults = options.faults ?? {};
+    this.#faults = faults;
+    const shared = { routes: this.#routes, rootSide: this.#rootSide, scratch: this.#scratch };
+    const completerBdf = options.completerBdf ?? 0;
+    this.#downstream = new HostDownstream({
+      ...shared,
+      completerBdf,
+      noCompletionCheck: faults.noCompletionCheck ?? false,
+    });
+    this.#upstream = new HostUpstream({
+      ...shared,
+      downstream: this.#downstream,
+      containment: new Containment(this.#memory, faults),
+      dma: new DmaService({
+        scratch: this.#scratch,
+        completerBdf,
+        rcbBytes: options.rcbBytes ?? 64,
+      }),
+      maxPayloadBytes: options.maxPayloadBytes ?? 512,
+      onRefused: (now, slot, refusal, tlp) => this.#reportRefused(now, slot, refusal, tlp),
+      noPeerFence: faults.noPeerFence ?? false,
+      noGenerationFence: faults.noGenerationFence ?? false,
+    });
+  }
 
   /**
    * Puts a whole table in force, or refuses all of it and changes nothing. Rows that go, or come
-   * with another generation, are fenced before this returns.
+   * with another generation, are fenced before this returns. A slot that is bound anew needs a
+   * generation above every one it had; windows and bus of a bound slot may change in place.
    */
-  setTable(_now: Nanos, _rows: readonly HostRow[]): TableError[] {
-    throw new Error('to be written');
+  setTable(now: Nanos, rows: readonly HostRow[]): TableError[] {
+    const errors = checkHostTable(rows);
+    if (errors.length > 0) return errors;
+    const table = new HostTable(rows);
+    errors.push(...this.#checkHistory(rows), ...this.#checkMemory(table));
+    if (errors.length > 0) return errors;
+
+    const left: HostSlot[] = [];
+    const wereReady: { slot: HostSlot; generation: number }[] = [];
+    const next = new Map(rows.filter((row) => row.used).map((row) => [row.virtualSlot, row]));
+    for (const slot of this.#slots.values()) {
+      if (slot.row === undefined) continue;
+      if (isSameBinding(slot.row, next.get(slot.virtualSlot))) continue;
+      if (slot.state === 'ready') wereReady.push({ slot, generation: slot.generation });
+      left.push(slot);
+      slot.row = undefined;
+      slot.state = 'unused';
+      slot.link = undefined;
+    }
+    this.#routes.table = table;
+    this.#routes.slotOfRow = rows.map((row) => this.#bind(row));
+    for (const peer of this.#peers.values()) this.#fillPeer(peer);
+
+    this.#downstream.abort(now, left);
+    for (const { slot, generation } of wereReady) {
+      this.#tellDown(now, slot, generation, false, 'the row was taken out of the table');
+    }
+    for (const peer of [...this.#peers.values()]) this.#applyStates(now, peer);
+    return [];
   }
+
   /** The table in force. */
   get rows(): readonly HostRow[] {
-    throw new Error('to be written');
+    return this.#routes.table.rows;
   }
-  slotState(_virtualSlot: number): HostSlotState {
-    throw new Error('to be written');
+
+  slotState(virtualSlot: number): HostSlotState {
+    return this.#slots.get(virtualSlot)?.state ?? 'unused';
   }
+
   /** Live counters of a virtual slot, kept over generations. */
-  counters(_virtualSlot: number): SlotCounters {
-    throw new Error('to be written');
+  counters(virtualSlot: number): SlotCounters {
+    return this.#slot(virtualSlot).counters;
   }
+
   /** What could not be put down to any row: unknown slots, undecodable TLPs, requests to no window. */
   get strayCounters(): SlotCounters {
-    throw new Error('to be written');
+    return this.#routes.stray;
   }
 
-  canRequest(_virtualSlot: number, _flow: FlowClass, _payloadBytes: number): boolean {
-    throw new Error('to be written');
+  /** The AER capability refusals of a slot are logged in. */
+  aer(virtualSlot: number): AdvancedErrorReporting {
+    return this.#slot(virtualSlot).aer;
   }
-  request(_now: Nanos, _tlp: Tlp): void {
-    throw new Error('to be written');
+
+  canRequest(virtualSlot: number, flow: FlowClass, payloadBytes: number): boolean {
+    const link = this.#slots.get(virtualSlot)?.link;
+    return link === undefined || link.canSend(flow, payloadBytes);
   }
+
+  request(now: Nanos, tlp: Tlp): void {
+    const link = this.#downstream.request(now, tlp);
+    if (link !== undefined && this.#linkCalls === 0) link.flush(now);
+  }
+
+  /** Also refused: memory that shares an address with a window of the table. */
   registerMemory(
-    _base: number,
-    _memory: Uint8Array,
-    _access: { read: boolean; write: boolean },
+    base: number,
+    memory: Uint8Array,
+    access: { read: boolean; write: boolean },
   ): void {
-    throw new Error('to be written');
-  }
-  unregisterMemory(_base: number): void {
-    throw new Error('to be written');
+    const limit = base + memory.length - 1;
+    const row = memory.length > 0 ? this.#routes.table.rowOverlapping(base, limit) : -1;
+    const { virtualSlot } = this.#routes.table.rows[row] ?? {};
+    if (virtualSlot !== undefined) {
+      throw new DxpuError(
+        'already_exists',
+        `memory at 0x${base.toString(16)} overlaps a window of virtual slot ${virtualSlot}`,
+      );
+    }
+    this.#memory.register(base, memory, access);
   }
 
-  linkUp(_now: Nanos, _link: LinkPort): void {
-    throw new Error('to be written');
+  /** Reads not yet answered that touch the region end with UR. `not_found` when there is none. */
+  unregisterMemory(base: number): void {
+    if (this.#faults.noMemoryBarrier !== true) this.#memory.unregister(base);
   }
+
+  linkUp(now: Nanos, link: LinkPort): void {
+    if (link.peer.kind !== 'box') return;
+    const earlier = this.#peers.get(link.peer.id);
+    if (earlier !== undefined) this.linkDown(now, earlier.link, 'a new session took its place');
+    const peer = new HostPeer(link);
+    this.#peers.set(peer.box, peer);
+    this.#fillPeer(peer);
+  }
+
   linkTlp(
-    _now: Nanos,
-    _link: LinkPort,
-    _slot: number,
-    _generation: number,
-    _bytes: Uint8Array,
-    _offset: number,
-    _length: number,
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
   ): boolean {
-    throw new Error('to be written');
+    const peer = this.#peerOf(link);
+    if (peer === undefined) return true;
+    const tlp = this.#scratch.borrow();
+    const wait = peer.kept.size > 0;
+    this.#linkCalls++;
+    const answered = this.#upstream.receive(
+      now,
+      peer,
+      slot,
+      generation,
+      bytes,
+      offset,
+      length,
+      tlp,
+      0,
+      wait,
+    );
+    this.#linkCalls--;
+    const done = answered === DONE;
+    if (!done) {
+      peer.kept.push(slot, generation, bytes, offset, length, tlp.payloadBytes, answered);
+    }
+    this.#scratch.giveBack(tlp);
+    return done;
   }
+
   linkSlotState(
-    _now: Nanos,
-    _link: LinkPort,
-    _slot: number,
-    _generation: number,
-    _state: SlotState,
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    state: SlotState,
   ): void {
-    throw new Error('to be written');
+    const peer = this.#peerOf(link);
+    if (peer === undefined) return;
+    peer.states.set(slot, { generation, state });
+    this.#applyState(now, peer, slot);
   }
-  linkResume(_now: Nanos, _link: LinkPort): void {
-    throw new Error('to be written');
+
+  linkResume(now: Nanos, link: LinkPort): void {
+    const peer = this.#peerOf(link);
+    if (peer === undefined) return;
+    this.#linkCalls++;
+    this.#drain(now, peer);
+    this.#rootSide.resume(now);
+    this.#linkCalls--;
+    if (peer.live) link.flush(now);
   }
-  linkDown(_now: Nanos, _link: LinkPort, _reason: string): void {
-    throw new Error('to be written');
+
+  linkDown(now: Nanos, link: LinkPort, reason: string): void {
+    const peer = this.#peerOf(link);
+    if (peer === undefined) return;
+    peer.live = false;
+    peer.kept.clear();
+    this.#peers.delete(peer.box);
+    this.#lastPeer = undefined;
+    const slots = [...peer.slots.values()].filter((slot) => slot.link === link);
+    this.#contain(now, slots, `link to box ${peer.box} is down: ${reason}`);
+    // Whoever waits for `canRequest` is answered at once from here on.
+    this.#rootSide.resume(now);
   }
+
+  #slot(virtualSlot: number): HostSlot {
+    let slot = this.#slots.get(virtualSlot);
+    if (slot === undefined) {
+      slot = new HostSlot(virtualSlot, this.#options.aer?.(virtualSlot));
+      this.#slots.set(virtualSlot, slot);
+    }
+    return slot;
+  }
+
+  #peerOf(link: LinkPort): HostPeer | undefined {
+    if (this.#lastPeer?.link === link) return this.#lastPeer;
+    const peer = this.#peers.get(link.peer.id);
+    if (peer?.link !== link) return undefined;
+    this.#lastPeer = peer;
+    return peer;
+  }
+
+  #checkHistory(rows: readonly HostRow[]): TableError[] {
+    const check = new TableChecker();
+    for (const [index, row] of rows.entries()) {
+      if (!row.used) continue;
+      const slot = this.#slots.get(row.virtualSlot);
+      if (isSameBinding(row, slot?.row)) continue;
+      const highest = Math.max(
+        slot?.highestGeneration ?? 0,
+        this.#generations.get(boxSlotKey(row)) ?? 0,
+      );
+      if (row.generation > highest) continue;
+      check.error(
+        index,
+        'generation',
+        `${row.generation} was used before; a new binding needs one above ${highest}`,
+      );
+    }
+    return check.errors;
+  }
+
+  #checkMemory(table: HostTable): TableError[] {
+    const check = new TableChecker();
+    for (const region of this.#memory.regions) {
+      const row = table.rowOverlapping(region.base, region.limit);
+      if (row < 0) continue;
+      const { nonPrefetchable } = table.rows[row] as HostRow;
+      const inFirst = nonPrefetchable.base <= region.limit && nonPrefetchable.limit >= region.base;
+      check.error(
+        row,
+        inFirst ? 'nonPrefetchable.base' : 'prefetchable.base',
+        `the window overlaps the host's memory at 0x${region.base.toString(16)}`,
+      );
+    }
+    return check.errors;
+  }
+
+  #bind(row: HostRow): HostSlot {
+    const slot = this.#slot(row.virtualSlot);
+    if (!row.used) return slot;
+    if (slot.row === undefined) {
+      slot.bind(row);
+      this.#generations.set(boxSlotKey(row), row.generation);
+    } else {
+      slot.row = row;
+    }
+    return slot;
+  }
+
+  #fillPeer(peer: HostPeer): void {
+    peer.slots.clear();
+    for (const slot of this.#routes.slotOfRow) {
+      if (slot.row?.box === peer.box) peer.slots.set(slot.row.slot, slot);
+    }
+  }
+
+  #applyStates(now: Nanos, peer: HostPeer): void {
+    for (const slot of [...peer.slots.keys()]) this.#applyState(now, peer, slot);
+  }
+
+  /** Lets what the box said of a slot take effect, if it speaks of the generation in the table. */
+  #applyState(now: Nanos, peer: HostPeer, boxSlot: number): void {
+    const slot = peer.slots.get(boxSlot);
+    const said = peer.states.get(boxSlot);
+    if (slot?.row === undefined || said === undefined || !peer.live) return;
+    if (said.generation !== slot.row.generation) return;
+    if (said.state === SlotState.GONE) {
+      this.#contain(now, [slot], `box ${peer.box} has contained slot ${boxSlot}`);
+      return;
+    }
+    const again = slot.state === 'contained' && this.#faults.noContainment === true;
+    if (slot.state !== 'waiting' && !again) return;
+    slot.state = 'ready';
+    slot.link = peer.link;
+    const { virtualSlot, generation } = slot;
+    this.#options.onEvent?.(now, { kind: 'slot-up', virtualSlot, generation });
+    this.#rootSide.linkActive(now, virtualSlot, true, false);
+  }
+
+  #contain(now: Nanos, slots: readonly HostSlot[], reason: string): void {
+    const wereReady = slots.filter((slot) => slot.state === 'ready');
+    for (const slot of slots) {
+      slot.state = 'contained';
+      slot.link = undefined;
+    }
+    if (this.#faults.noAbort !== true) this.#downstream.abort(now, slots);
+    for (const slot of wereReady) this.#tellDown(now, slot, slot.generation, true, reason);
+  }
+
+  #tellDown(
+    now: Nanos,
+    slot: HostSlot,
+    generation: number,
+    surprise: boolean,
+    reason: string,
+  ): void {
+    const { virtualSlot } = slot;
+    const event = { kind: 'slot-down', virtualSlot, generation, surprise, reason } as const;
+    this.#options.onEvent?.(now, event);
+    this.#rootSide.linkActive(now, virtualSlot, false, surprise);
+  }
+
+  /** Answers kept requests as far as the link takes completions. */
+  #drain(now: Nanos, peer: HostPeer): void {
+    if (peer.draining) return;
+    peer.draining = true;
+    for (;;) {
+      const first = peer.kept.first;
+      if (first === undefined) break;
+      const { slot, generation, bytes, length, answered, payloadBytes } = first;
+      const tlp = this.#scratch.borrow();
+      const result = this.#upstream.receive(
+        now,
+        peer,
+        slot,
+        generation,
+        bytes,
+        0,
+        length,
+        tlp,
+        answered,
+        false,
+      );
+      this.#scratch.giveBack(tlp);
+      if (!peer.live) break;
+      if (result !== DONE) {
+        first.answered = result;
+        break;
+      }
+      peer.kept.shift();
+      peer.link.release(now, FlowClass.NON_POSTED, payloadBytes);
+    }
+    peer.draining = false;
+  }
+
+  #reportRefused(now: Nanos, slot: HostSlot, refusal: Refusal, tlp: Tlp): void {
+    const { onEvent } = this.#options;
+    if (onEvent === undefined) return;
+    const reason = REFUSAL_NAMES[refusal] as RefusalName;
+    const { virtualSlot } = slot;
+    const message = describeRefused(slot, refusal, tlp);
+    onEvent(now, { kind: 'refused', virtualSlot, reason, message });
+  }
+}
+
+function isSameBinding(a: HostRow | undefined, b: HostRow | undefined): boolean {
+  return (
+    a !== undefined &&
+    b !== undefined &&
+    a.box === b.box &&
+    a.slot === b.slot &&
+    a.generation === b.generation
+  );
+}
+
+function boxSlotKey(row: HostRow): string {
+  return `${row.slot} ${row.box}`;
 }

@@ -1,0 +1,172 @@
+/**
+ * The state the parts of a box proxy share. `BoxProxy` alone changes a slot's row, state and link;
+ * `SlotPort` is what the slot's device sees of it.
+ */
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
+import type { Device, DevicePort } from '#pcie/device';
+import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
+import { encodeTlp, MAX_TLP_BYTES } from '#pcie/tlp-codec';
+import { SlotCounters } from './counters.ts';
+import { KeptTlps } from './kept-tlps.ts';
+import type { LinkPort } from './link-user.ts';
+import type { BoxRow } from './mapping-table.ts';
+import { type OutstandingRequest, OutstandingRequests } from './outstanding-requests.ts';
+
+/**
+ * - `unused`: no row, or one that is not valid and used.
+ * - `ready`: device reset and scrubbed, TLPs pass while the link of the row's host is up.
+ * - `contained`: the session ended, until a higher generation.
+ * - `quarantined`: a scrub failed; nothing uses the slot until the proxy starts anew.
+ */
+export type BoxSlotState = 'unused' | 'ready' | 'contained' | 'quarantined';
+
+export class BoxSlot {
+  readonly slot: number;
+  readonly device: Device;
+  readonly counters = new SlotCounters();
+  /** The row in force while it is valid and used. */
+  row: BoxRow | undefined;
+  state: BoxSlotState = 'unused';
+  /** The peer this slot sends to: `ready`, and the session of the row's host is up. */
+  peer: BoxPeer | undefined;
+  highestGeneration = 0;
+  /** Whether a tenant, or whoever was before this process, may have left something in the device. */
+  dirty = true;
+  readonly outstanding = new OutstandingRequests();
+  /** Requests the device sent while nothing could pass: to be answered UR, not within the call. */
+  aborted: OutstandingRequest[] = [];
+  /** The device was told it cannot send, and waits for `resume`. */
+  waiting = false;
+  /** Sent since the last turn of its peer, in bytes. */
+  sentInTurn = 0;
+
+  constructor(slot: number, device: Device) {
+    this.slot = slot;
+    this.device = device;
+  }
+
+  get generation(): number {
+    return this.row?.generation ?? 0;
+  }
+}
+
+export class BoxPeer {
+  readonly host: string;
+  readonly link: LinkPort;
+  live = true;
+  /** Non-posted requests from the host that wait until their answers would be taken. */
+  readonly requests = new KeptTlps();
+  /** Completions of devices that the link has not taken yet. */
+  readonly completions = new KeptTlps();
+  /** Slots that wait for this link. */
+  readonly waiting = new Set<BoxSlot>();
+  /** Some slot was told so by the link itself, which will say when to go on. */
+  blocked = false;
+  draining = false;
+  unflushed = false;
+
+  constructor(link: LinkPort) {
+    this.host = link.peer.id;
+    this.link = link;
+  }
+}
+
+/** Header and framing of a TLP, for fair shares: reads must cost something too. */
+const OVERHEAD_BYTES = 24;
+
+export interface SlotPortOptions {
+  readonly outstandingReads: number;
+  readonly fairShareBytes: number;
+  /** Something was sent or has to be answered outside of a call on the proxy. */
+  readonly onActivity: (now: Nanos) => void;
+}
+
+export class SlotPort implements DevicePort {
+  readonly #slot: BoxSlot;
+  readonly #options: SlotPortOptions;
+  readonly #buffer: Uint8Array;
+
+  /** `buffer` is shared by all ports: room for one encoded TLP. */
+  constructor(slot: BoxSlot, buffer: Uint8Array, options: SlotPortOptions) {
+    assert(buffer.length >= MAX_TLP_BYTES, 'the buffer holds any TLP');
+    this.#slot = slot;
+    this.#buffer = buffer;
+    this.#options = options;
+  }
+
+  canSend(flow: FlowClass, payloadBytes: number): boolean {
+    const slot = this.#slot;
+    const { peer } = slot;
+    // Completions are kept here if need be; without a session everything is taken and ended.
+    if (flow === FlowClass.COMPLETION || peer === undefined) return true;
+    const { outstandingReads, fairShareBytes } = this.#options;
+    if (flow === FlowClass.NON_POSTED && slot.outstanding.size >= outstandingReads) {
+      slot.waiting = true;
+      return false;
+    }
+    if (!peer.link.canSend(flow, payloadBytes)) {
+      peer.blocked = true;
+      wait(slot, peer);
+      return false;
+    }
+    const othersWait = peer.waiting.size > (peer.waiting.has(slot) ? 1 : 0);
+    const cost = payloadBytes + OVERHEAD_BYTES;
+    if (othersWait && slot.sentInTurn > 0 && slot.sentInTurn + cost > fairShareBytes) {
+      wait(slot, peer);
+      return false;
+    }
+    return true;
+  }
+
+  send(now: Nanos, tlp: Tlp): void {
+    const slot = this.#slot;
+    const { peer, row } = slot;
+    const flow = flowClassOf(tlp.kind);
+    if (peer === undefined || row === undefined) {
+      this.#refuse(tlp, flow);
+    } else {
+      if (flow === FlowClass.NON_POSTED) slot.outstanding.open(tlp, slot.slot, row.generation);
+      slot.counters.countUp(tlp);
+      slot.sentInTurn += tlp.payloadBytes + OVERHEAD_BYTES;
+      if (flow === FlowClass.COMPLETION && mustKeep(peer, tlp)) {
+        const length = encodeTlp(tlp, this.#buffer, 0);
+        peer.completions.push(
+          slot.slot,
+          row.generation,
+          this.#buffer,
+          0,
+          length,
+          tlp.payloadBytes,
+          0,
+        );
+        return;
+      }
+      peer.unflushed = true;
+      peer.link.sendTlp(now, slot.slot, row.generation, tlp);
+    }
+    this.#options.onActivity(now);
+  }
+
+  /** Invariant 6c: what cannot pass ends here. */
+  #refuse(tlp: Tlp, flow: FlowClass): void {
+    const slot = this.#slot;
+    if (flow !== FlowClass.NON_POSTED) {
+      slot.counters.dropped++;
+      return;
+    }
+    slot.counters.aborted++;
+    slot.outstanding.open(tlp, slot.slot, 0);
+    slot.aborted.push(...slot.outstanding.takeAll());
+  }
+}
+
+function wait(slot: BoxSlot, peer: BoxPeer): void {
+  slot.waiting = true;
+  peer.waiting.add(slot);
+}
+
+/** A completion may not pass an earlier one of its own queue here. */
+function mustKeep(peer: BoxPeer, tlp: Tlp): boolean {
+  return peer.completions.size > 0 || !peer.link.canSend(FlowClass.COMPLETION, tlp.payloadBytes);
+}

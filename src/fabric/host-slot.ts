@@ -1,0 +1,92 @@
+/**
+ * The state the parts of a host proxy share. `HostProxy` alone changes it (table, slots, peers);
+ * `HostDownstream` and `HostUpstream` read it, and feed a slot's shadow and counters.
+ */
+import { AdvancedErrorReporting } from '#pcie/aer';
+import { ConfigSpace } from '#pcie/config-space';
+import { ConfigShadow } from './config-shadow.ts';
+import { SlotCounters } from './counters.ts';
+import { HostTable } from './host-table.ts';
+import { KeptTlps } from './kept-tlps.ts';
+import type { LinkPort, SlotState } from './link-user.ts';
+import type { HostRow } from './mapping-table.ts';
+
+/**
+ * - `unused`: no used row.
+ * - `waiting`: the row is set, its box has not said READY yet (config requests end with CRS).
+ * - `ready`: TLPs pass.
+ * - `contained`: the session or the box ended it (requests end with UR) until a higher generation.
+ */
+export type HostSlotState = 'unused' | 'waiting' | 'ready' | 'contained';
+
+/** Only the capability counts: nobody enumerates this port. */
+const PORT_IDENTITY = { vendorId: 0, deviceId: 0, revisionId: 0, classCode: 0x060400 };
+
+export class HostSlot {
+  readonly virtualSlot: number;
+  readonly counters = new SlotCounters();
+  row: HostRow | undefined;
+  state: HostSlotState = 'unused';
+  /** The link to the row's box while `ready`. */
+  link: LinkPort | undefined;
+  /** Of the function of this generation. */
+  shadow = new ConfigShadow();
+  /** The highest generation this slot was ever bound with. */
+  highestGeneration = 0;
+  /** Bit i: the refusal numbered i has been reported for this generation. */
+  reportedRefusals = 0;
+  readonly #aer: AdvancedErrorReporting | undefined;
+  #ownAer: AdvancedErrorReporting | undefined;
+
+  constructor(virtualSlot: number, aer: AdvancedErrorReporting | undefined) {
+    this.virtualSlot = virtualSlot;
+    this.#aer = aer;
+  }
+
+  get generation(): number {
+    return this.row?.generation ?? 0;
+  }
+
+  /** A new function is behind this slot: nothing is known of its configuration. */
+  bind(row: HostRow): void {
+    this.row = row;
+    this.state = 'waiting';
+    this.link = undefined;
+    this.shadow = new ConfigShadow();
+    this.highestGeneration = row.generation;
+    this.reportedRefusals = 0;
+  }
+
+  /** Error log of the virtual port; made at the first error when the port brought none. */
+  get aer(): AdvancedErrorReporting {
+    if (this.#aer !== undefined) return this.#aer;
+    this.#ownAer ??= new AdvancedErrorReporting(new ConfigSpace(PORT_IDENTITY, 1), { ecrc: false });
+    return this.#ownAer;
+  }
+}
+
+export class HostPeer {
+  readonly box: string;
+  readonly link: LinkPort;
+  /** Slots of this box with a used row, by box slot. */
+  readonly slots = new Map<number, HostSlot>();
+  /** What the box last said of each of its slots, whether or not a row knows of it yet. */
+  readonly states = new Map<number, { readonly generation: number; readonly state: SlotState }>();
+  readonly kept = new KeptTlps();
+  live = true;
+  /** True while `kept` is being worked off. */
+  draining = false;
+
+  constructor(link: LinkPort) {
+    this.box = link.peer.id;
+    this.link = link;
+  }
+}
+
+export class HostRoutes {
+  table = new HostTable([]);
+  /** The slot of each row of `table`. */
+  slotOfRow: HostSlot[] = [];
+  /** What cannot be put down to any slot. */
+  readonly stray = new SlotCounters();
+}

@@ -1,0 +1,147 @@
+/**
+ * The non-posted requests a proxy has passed on and what is still to come of each. A completion is
+ * let through only if it answers one of them, of that very slot and generation, as it was asked: the
+ * other end may lie (invariant 3).
+ *
+ * Records are pooled; one handed out lives until the next call.
+ */
+import { firstByteAddress, requestByteCount } from '#pcie/completion';
+import { CompletionStatus, type Tlp, TlpKind } from '#pcie/tlp';
+
+/** What a completion means for its request. */
+export const Answer = {
+  /** Answers nothing outstanding, or not as asked. Nothing has changed. */
+  UNEXPECTED: 0,
+  /** A part of what a memory read asked for. */
+  PART: 1,
+  /** The last, or an error: the request is no longer outstanding. */
+  LAST: 2,
+} as const;
+export type Answer = (typeof Answer)[keyof typeof Answer];
+
+export class OutstandingRequest {
+  kind: TlpKind = TlpKind.MRd32;
+  requesterId = 0;
+  tag = 0;
+  trafficClass = 0;
+  attributes = 0;
+  slot = 0;
+  generation = 0;
+  /** Config register of a config request. */
+  register = 0;
+  /** Destination of a config request. */
+  bdf = 0;
+  /** Bytes still to come. */
+  byteCount = 0;
+  /** Bits 6:0 of the address of the first byte still to come. */
+  lowerAddress = 0;
+}
+
+export class OutstandingRequests {
+  /** By requester ID and tag. Maps keep the order of insertion, so failing all of them is repeatable. */
+  readonly #requests = new Map<number, OutstandingRequest>();
+  readonly #pool: OutstandingRequest[] = [];
+  /** The request of the last `accept` that did not return UNEXPECTED. */
+  accepted = new OutstandingRequest();
+
+  get size(): number {
+    return this.#requests.size;
+  }
+
+  has(tlp: Tlp): boolean {
+    return this.#requests.has(keyOf(tlp.requesterId, tlp.tag));
+  }
+
+  /** Records a request; one with the same requester and tag is forgotten. */
+  open(tlp: Tlp, slot: number, generation: number): void {
+    const key = keyOf(tlp.requesterId, tlp.tag);
+    let request = this.#requests.get(key);
+    if (request === undefined) {
+      request = this.#pool.pop() ?? new OutstandingRequest();
+      this.#requests.set(key, request);
+    }
+    request.kind = tlp.kind;
+    request.requesterId = tlp.requesterId;
+    request.tag = tlp.tag;
+    request.trafficClass = tlp.trafficClass;
+    request.attributes = tlp.attributes;
+    request.slot = slot;
+    request.generation = generation;
+    request.register = tlp.register;
+    request.bdf = tlp.completerId;
+    request.byteCount = requestByteCount(tlp);
+    request.lowerAddress = isMemoryRead(tlp.kind) ? firstByteAddress(tlp) & 0x7f : 0;
+  }
+
+  /** Checks a completion that came from `slot` and `generation` and takes it into account. */
+  accept(tlp: Tlp, slot: number, generation: number): Answer {
+    const key = keyOf(tlp.requesterId, tlp.tag);
+    const request = this.#requests.get(key);
+    if (request === undefined || request.slot !== slot || request.generation !== generation) {
+      return Answer.UNEXPECTED;
+    }
+    const answer = answerOf(request, tlp);
+    if (answer === Answer.UNEXPECTED) return answer;
+    this.accepted = request;
+    if (answer === Answer.LAST) {
+      this.#requests.delete(key);
+      this.#pool.push(request);
+    }
+    return answer;
+  }
+
+  /** Takes out the requests of a slot, or all, oldest first. */
+  takeAll(slot?: number): OutstandingRequest[] {
+    const taken: OutstandingRequest[] = [];
+    for (const [key, request] of this.#requests) {
+      if (slot !== undefined && request.slot !== slot) continue;
+      this.#requests.delete(key);
+      taken.push(request);
+    }
+    return taken;
+  }
+}
+
+function keyOf(requesterId: number, tag: number): number {
+  return (requesterId << 10) | tag;
+}
+
+function isMemoryRead(kind: TlpKind): boolean {
+  return kind === TlpKind.MRd32 || kind === TlpKind.MRd64;
+}
+
+function isConfig(kind: TlpKind): boolean {
+  return (kind & 0x1e) === 0x04;
+}
+
+/** Config and I/O writes are answered without data. */
+function isAnsweredWithoutData(kind: TlpKind): boolean {
+  return kind === TlpKind.CfgWr0 || kind === TlpKind.CfgWr1 || kind === TlpKind.IOWr;
+}
+
+/** Advances `request` when the completion is a part of it (2.2.9, 2.3.1.1). */
+function answerOf(request: OutstandingRequest, tlp: Tlp): Answer {
+  if (tlp.status !== CompletionStatus.SC) {
+    if (tlp.kind !== TlpKind.Cpl) return Answer.UNEXPECTED;
+    // The retry status belongs to config requests alone (2.3.2).
+    if (tlp.status === CompletionStatus.CRS && !isConfig(request.kind)) return Answer.UNEXPECTED;
+    return Answer.LAST;
+  }
+  if (isAnsweredWithoutData(request.kind)) {
+    return tlp.kind === TlpKind.Cpl ? Answer.LAST : Answer.UNEXPECTED;
+  }
+  if (tlp.kind !== TlpKind.CplD || tlp.byteCount !== request.byteCount) return Answer.UNEXPECTED;
+  const payloadBytes = 4 * tlp.lengthDw;
+  if (!isMemoryRead(request.kind)) {
+    return payloadBytes === request.byteCount ? Answer.LAST : Answer.UNEXPECTED;
+  }
+  if (tlp.lowerAddress !== request.lowerAddress) return Answer.UNEXPECTED;
+  const skipped = request.lowerAddress & 3;
+  // The last completion ends in the double word of the last byte.
+  if (payloadBytes > ((skipped + request.byteCount + 3) & ~3)) return Answer.UNEXPECTED;
+  const bytes = payloadBytes - skipped;
+  if (bytes >= request.byteCount) return Answer.LAST;
+  request.byteCount -= bytes;
+  request.lowerAddress = (request.lowerAddress + bytes) & 0x7f;
+  return Answer.PART;
+}
