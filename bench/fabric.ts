@@ -1,0 +1,141 @@
+/**
+ * The data plane against raw sockets: codec rate, round trip of an MMIO read through both proxies in
+ * separate processes, payload rates of posted writes and DMA reads. Each block of the fabric is
+ * followed by a block of its baseline between the same two processes on the same cores.
+ *
+ *     npm run bench -- fabric [--output json] [--blocks 10] [--only codec|round-trip|rates]
+ */
+import { parseArgs } from 'node:util';
+import { createAuthority, issueCertificate } from '#fabric/certificates';
+import type { PeerIdentity } from '#fabric/transport';
+import type { TlsCredentials } from '#fabric/tls-identity';
+import { codecFigures } from './support/codec.ts';
+import { type Figure, figure, printFigures } from './support/figures.ts';
+import { canPin, PinnedProcess } from './support/pinned-process.ts';
+import {
+  type Answer,
+  type Kind,
+  type Ports,
+  SIZES,
+  type ToHost,
+  TRANSPORTS,
+  type TransportName,
+} from './support/protocol.ts';
+
+const ROUNDS = 4000;
+const RATE_BYTES = 32 * 2 ** 20;
+
+const { values: options } = parseArgs({
+  options: {
+    output: { type: 'string', default: 'text' },
+    blocks: { type: 'string', default: '10' },
+    only: { type: 'string' },
+  },
+});
+const blocks = Math.max(1, Number(options.blocks));
+
+function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+async function credentialsOf(): Promise<Record<'host' | 'box', TlsCredentials>> {
+  const nowMs = Date.now();
+  const authority = await createAuthority('bench', nowMs);
+  const issue = async (identity: PeerIdentity): Promise<TlsCredentials> => {
+    const pair = await issueCertificate(authority, identity, { nowMs });
+    return { identity, ca: authority.certPem, cert: pair.certPem, key: pair.keyPem };
+  };
+  return {
+    host: await issue({ kind: 'host', id: 'bench-host' }),
+    box: await issue({ kind: 'box', id: 'bench-box' }),
+  };
+}
+
+/** Interleaves blocks of a measurement with blocks of its baseline. */
+async function pairs(
+  host: PinnedProcess,
+  transport: TransportName,
+  size: number,
+  kind: Kind,
+  baseline: Kind,
+  amount: number,
+): Promise<{ value: number; baseline: number }[]> {
+  const measure = async (what: Kind): Promise<number> => {
+    const message: ToHost = { op: 'measure', kind: what, transport, size, amount };
+    return (await host.ask<Extract<Answer, { value: number }>>(message)).value;
+  };
+  const result: { value: number; baseline: number }[] = [];
+  // The first block of each warms the code and is not counted.
+  for (let block = -1; block < blocks; block++) {
+    const pair = { value: await measure(kind), baseline: await measure(baseline) };
+    if (block >= 0) result.push(pair);
+  }
+  return result;
+}
+
+async function measurePair(
+  place: string,
+  cpus: readonly [number, number],
+  credentials: Record<'host' | 'box', TlsCredentials>,
+): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  const box = new PinnedProcess('./fabric-box.js', cpus[0]);
+  const host = new PinnedProcess('./fabric-host.js', cpus[1]);
+  try {
+    const { ports } = await box.ask<{ ports: Ports }>({
+      op: 'start',
+      credentials: credentials.box,
+    });
+    await host.ask({ op: 'start', credentials: credentials.host, ports });
+    for (const transport of TRANSPORTS) {
+      const name = `${transport === 'tls' ? 'TLS' : 'plain'}, ${place}`;
+      if (options.only === undefined || options.only === 'round-trip') {
+        note(`round trips, ${name}`);
+        figures.push(
+          figure(
+            `MMIO read round trip, ${name}`,
+            'ns',
+            await pairs(host, transport, 0, 'mmio-read', 'echo', ROUNDS),
+            'ratio ≤ 1.3',
+          ),
+        );
+      }
+      if (options.only !== undefined && options.only !== 'rates') continue;
+      for (const [size, { name: sizes }] of SIZES.entries()) {
+        const goal = size === 0 ? 'ratio ≥ 0.5' : undefined;
+        for (const [what, kind, baseline] of [
+          ['DMA read (HtoD)', 'dma-read', 'raw-to-box'],
+          ['DMA write (DtoH)', 'dma-write', 'raw-to-host'],
+          ['posted MMIO write', 'mmio-write', 'raw-to-box'],
+        ] as const) {
+          note(`${what}, ${sizes}, ${name}`);
+          figures.push(
+            figure(
+              `${what}, ${sizes}, ${name}`,
+              'B/s',
+              await pairs(host, transport, size, kind, baseline, RATE_BYTES),
+              goal,
+            ),
+          );
+        }
+      }
+    }
+  } finally {
+    host.stop();
+    box.stop();
+  }
+  return figures;
+}
+
+const figures: Figure[] = [];
+if (options.only === undefined || options.only === 'codec') {
+  note('codec');
+  figures.push(...codecFigures(blocks));
+}
+if (options.only !== 'codec') {
+  if (!canPin) note('taskset is not there: the processes are not pinned');
+  const credentials = await credentialsOf();
+  figures.push(...(await measurePair('same core', [0, 0], credentials)));
+  figures.push(...(await measurePair('across cores', [0, 1], credentials)));
+}
+printFigures('fabric', figures, options.output === 'json');
