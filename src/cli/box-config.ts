@@ -1,0 +1,159 @@
+/** The configuration of `dxpu box`. */
+import { createHash } from 'node:crypto';
+import * as path from 'node:path';
+import { z } from 'zod';
+import type { DxpuError } from '#base/errors';
+import type { AcceleratorOptions } from '#devices/accel';
+import type { CredentialFiles } from '#fabric/tls-identity';
+import type { LinkOptions } from '#fabric/link-options';
+import type { BoxRow } from '#fabric/mapping-table';
+import { checkBoxTable } from '#fabric/box-table';
+import type { TableError } from '#fabric/table-check';
+import { ConfigFile, type ConfigProblem } from './config-file.ts';
+import * as schema from './config-schema.ts';
+import { linkFields, linkOptionsOf } from './link-config.ts';
+
+const MIB = 2 ** 20;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+const deviceSchema = schema.fields({
+  slot: schema.whole(0, 65535),
+  kind: z.enum(['accel']),
+  uuid: z
+    .string()
+    .refine((uuid) => UUID.test(uuid), 'must be lower-case hexadecimal as 8-4-4-4-12')
+    .optional(),
+  model: z.string().min(1).max(32).optional(),
+  memory: schema.size
+    .refine(
+      (bytes) => bytes >= MIB && bytes <= 2048 * MIB && Number.isInteger(Math.log2(bytes)),
+      'must be a power of two from 1MiB to 2GiB',
+    )
+    .default(64 * MIB),
+  tags: schema.whole(1, 768).optional(),
+  channels: schema.whole(1, 8).optional(),
+  maxPayload: schema.powerOfTwo(128, 4096).optional(),
+  maxReadRequest: schema.powerOfTwo(128, 4096).optional(),
+  nsPerFlop: z.number().min(0, 'must not be negative').optional(),
+});
+
+const boxSchema = schema.fields({
+  box: schema.name,
+  certificates: schema.certificates,
+  listen: z.array(schema.endpoint).min(1, 'needs at least one address to listen on'),
+  devices: z.array(deviceSchema).min(1, 'needs at least one device'),
+  table: z.array(
+    schema.fields({
+      slot: schema.whole(0, 65535),
+      valid: z.boolean().default(true),
+      used: z.boolean().default(true),
+      host: schema.name,
+      path: schema.name,
+      generation: schema.generation,
+    }),
+  ),
+  /** Non-posted requests of one slot outstanding at once, on top of the device's own tags. */
+  outstandingReads: schema.whole(1, 65536).optional(),
+  link: linkFields,
+});
+
+/** One device model of a slot. */
+export interface DeviceConfig {
+  readonly slot: number;
+  readonly kind: 'accel';
+  readonly options: AcceleratorOptions;
+}
+
+export interface BoxConfig {
+  readonly id: string;
+  readonly credentialFiles: CredentialFiles;
+  readonly listen: readonly schema.Endpoint[];
+  readonly devices: readonly DeviceConfig[];
+  readonly rows: readonly BoxRow[];
+  readonly outstandingReads: number | undefined;
+  readonly linkOptions: Partial<LinkOptions>;
+  /** What could not be changed without a restart: equal texts, nothing of it changed. */
+  readonly fixedPart: string;
+  /** Turns what `BoxProxy.setTable` refuses into an error that shows the place in the file. */
+  tableError(errors: readonly TableError[]): DxpuError;
+}
+
+/** Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place. */
+export function readBoxConfig(file: string): BoxConfig {
+  const source = new ConfigFile(file);
+  const parsed = source.parse(boxSchema);
+  const problems: ConfigProblem[] = [];
+  const slots = new Set<number>();
+  for (const [index, device] of parsed.devices.entries()) {
+    if (slots.has(device.slot)) {
+      problems.push({ path: ['devices', index, 'slot'], message: `slot ${device.slot} is twice` });
+    }
+    slots.add(device.slot);
+  }
+  for (const [index, row] of parsed.table.entries()) {
+    if (!slots.has(row.slot)) {
+      problems.push({
+        path: ['table', index, 'slot'],
+        message: `there is no device in slot ${row.slot}; devices has ${[...slots].join(', ')}`,
+      });
+    }
+  }
+  const tableError = (errors: readonly TableError[]): DxpuError =>
+    source.error(
+      errors.map((error) => ({
+        path: ['table', error.row, ...error.field.split('.')],
+        message: error.message,
+      })),
+    );
+  if (problems.length > 0) throw source.error(problems);
+  const errors = checkBoxTable(parsed.table);
+  if (errors.length > 0) throw tableError(errors);
+
+  const relative = (name: string): string => path.resolve(path.dirname(file), name);
+  const { table: _table, ...fixed } = parsed;
+  return {
+    id: parsed.box,
+    credentialFiles: {
+      ca: relative(parsed.certificates.ca),
+      cert: relative(parsed.certificates.cert),
+      key: relative(parsed.certificates.key),
+    },
+    listen: parsed.listen,
+    devices: parsed.devices.map((device) => ({
+      slot: device.slot,
+      kind: device.kind,
+      options: {
+        uuid: device.uuid ?? uuidOf(parsed.box, device.slot),
+        memoryBytes: device.memory,
+        ...(device.model === undefined ? {} : { model: device.model }),
+        ...(device.tags === undefined ? {} : { tags: device.tags }),
+        ...(device.channels === undefined ? {} : { channels: device.channels }),
+        ...(device.maxPayload === undefined ? {} : { maxPayloadBytes: device.maxPayload }),
+        ...(device.maxReadRequest === undefined
+          ? {}
+          : { maxReadRequestBytes: device.maxReadRequest }),
+        ...(device.nsPerFlop === undefined ? {} : { nsPerFlop: device.nsPerFlop }),
+      },
+    })),
+    rows: parsed.table,
+    outstandingReads: parsed.outstandingReads,
+    linkOptions: linkOptionsOf(parsed.link),
+    fixedPart: createHash('sha256').update(JSON.stringify(fixed)).digest('hex'),
+    tableError,
+  };
+}
+
+/** A UUID that is the same at each start: name based, version 8 (RFC 9562), of box and slot. */
+function uuidOf(box: string, slot: number): string {
+  const hash = createHash('sha256').update(`dxpu accel ${box} ${slot}`).digest();
+  hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x80;
+  hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
+  const hex = hash.toString('hex');
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ].join('-');
+}

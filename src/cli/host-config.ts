@@ -1,0 +1,262 @@
+/** The configuration of `dxpu host`. */
+import { createHash } from 'node:crypto';
+import * as path from 'node:path';
+import { z } from 'zod';
+import type { DxpuError } from '#base/errors';
+import type { CredentialFiles } from '#fabric/tls-identity';
+import type { LinkOptions } from '#fabric/link-options';
+import type { HostRow } from '#fabric/mapping-table';
+import { checkHostTable } from '#fabric/host-table';
+import type { TableError } from '#fabric/table-check';
+import type { SoftHostOptions } from '#host/root-complex';
+import { ConfigFile, type ConfigProblem, type FieldPath } from './config-file.ts';
+import * as schema from './config-schema.ts';
+import { linkFields, linkOptionsOf } from './link-config.ts';
+
+const MIB = 2 ** 20;
+
+const hostSchema = schema.fields({
+  host: schema.name,
+  certificates: schema.certificates,
+  paths: z
+    .array(schema.fields({ name: schema.name, box: schema.name, address: schema.endpoint }))
+    .min(1, 'needs at least one path to a box'),
+  slots: z
+    .array(
+      schema.fields({
+        slot: schema.whole(0, 30),
+        secondaryBus: schema.whole(1, 255),
+        nonPrefetchable: schema.window32,
+        prefetchable: schema.window64,
+      }),
+    )
+    .min(1, 'needs at least one virtual slot')
+    .max(31, 'a host has room for 31 virtual slots'),
+  table: z.array(
+    schema.fields({
+      virtualSlot: schema.whole(0, 30),
+      used: z.boolean().default(true),
+      box: schema.name,
+      slot: schema.whole(0, 65535),
+      path: schema.name,
+      generation: schema.generation,
+    }),
+  ),
+  memory: z
+    .array(schema.fields({ base: schema.address, size: schema.size }))
+    .min(1, 'needs at least one region')
+    .default([{ base: 0, size: 64 * MIB }]),
+  maxPayload: schema.powerOfTwo(128, 4096).default(256),
+  maxReadRequest: schema.powerOfTwo(128, 4096).default(512),
+  link: linkFields,
+});
+
+export interface PathToBox {
+  readonly name: string;
+  readonly box: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface HostConfig {
+  readonly id: string;
+  readonly credentialFiles: CredentialFiles;
+  readonly paths: readonly PathToBox[];
+  readonly rows: readonly HostRow[];
+  readonly softHost: Pick<
+    SoftHostOptions,
+    'ports' | 'memory' | 'maxPayloadBytes' | 'maxReadRequestBytes'
+  >;
+  readonly linkOptions: Partial<LinkOptions>;
+  /** What could not be changed without a restart: equal texts, nothing of it changed. */
+  readonly fixedPart: string;
+  /** Turns what `HostProxy.setTable` refuses into an error that shows the place in the file. */
+  tableError(errors: readonly TableError[]): DxpuError;
+}
+
+/** Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place. */
+export function readHostConfig(file: string): HostConfig {
+  const source = new ConfigFile(file);
+  const parsed = source.parse(hostSchema);
+  const problems: ConfigProblem[] = [];
+  const complain = (at: FieldPath, message: string): void => {
+    problems.push({ path: at, message });
+  };
+
+  const slotIndex = new Map<number, number>();
+  for (const [index, slot] of parsed.slots.entries()) {
+    if (slotIndex.has(slot.slot)) complain(['slots', index, 'slot'], `slot ${slot.slot} is twice`);
+    slotIndex.set(slot.slot, index);
+  }
+  const ordered = [...parsed.slots].sort((a, b) => a.slot - b.slot);
+  const gap = ordered.findIndex((slot, index) => slot.slot !== index);
+  if (gap >= 0 && problems.length === 0) {
+    complain(['slots'], `virtual slots must be numbered from 0 without gaps; ${gap} is missing`);
+  }
+  checkWindows(parsed.slots, complain);
+  checkMemory(parsed.memory, parsed.slots, complain);
+
+  const seenPaths = new Map<string, string>();
+  for (const [index, one] of parsed.paths.entries()) {
+    const key = `${one.box} ${one.name}`;
+    if (seenPaths.has(key)) complain(['paths', index, 'name'], `path ${one.name} is twice`);
+    seenPaths.set(key, one.name);
+  }
+  for (const [index, row] of parsed.table.entries()) {
+    if (!slotIndex.has(row.virtualSlot)) {
+      complain(
+        ['table', index, 'virtualSlot'],
+        `there is no virtual slot ${row.virtualSlot}; slots has ${[...slotIndex.keys()].join(', ')}`,
+      );
+    }
+    if (!seenPaths.has(`${row.box} ${row.path}`)) {
+      const known = parsed.paths.filter((one) => one.box === row.box).map((one) => one.name);
+      complain(
+        ['table', index, known.length === 0 ? 'box' : 'path'],
+        known.length === 0
+          ? `no path leads to box ${row.box}; add one to paths`
+          : `there is no path ${row.path} to box ${row.box}; there is: ${known.join(', ')}`,
+      );
+    }
+  }
+  if (problems.length > 0) throw source.error(problems);
+
+  const rows = parsed.table.map((row): HostRow => {
+    const slot = ordered[row.virtualSlot];
+    if (slot === undefined) throw source.error([{ path: ['table'], message: 'has no such slot' }]);
+    return {
+      virtualSlot: row.virtualSlot,
+      used: row.used,
+      secondaryBus: slot.secondaryBus,
+      nonPrefetchable: toWindow(slot.nonPrefetchable),
+      prefetchable: toWindow(slot.prefetchable),
+      box: row.box,
+      slot: row.slot,
+      path: row.path,
+      generation: row.generation,
+    };
+  });
+  const tableError = (errors: readonly TableError[]): DxpuError =>
+    source.error(
+      errors.map((error) => ({
+        path: placeOfField(error, parsed.table, slotIndex),
+        message: error.message,
+      })),
+    );
+  const errors = checkHostTable(rows);
+  if (errors.length > 0) throw tableError(errors);
+  const relative = (name: string): string => path.resolve(path.dirname(file), name);
+  const { table: _table, ...fixed } = parsed;
+  return {
+    id: parsed.host,
+    credentialFiles: {
+      ca: relative(parsed.certificates.ca),
+      cert: relative(parsed.certificates.cert),
+      key: relative(parsed.certificates.key),
+    },
+    paths: parsed.paths.map((one) => ({
+      name: one.name,
+      box: one.box,
+      host: one.address.host,
+      port: one.address.port,
+    })),
+    rows,
+    softHost: {
+      ports: ordered.map((slot) => ({
+        secondaryBus: slot.secondaryBus,
+        nonPrefetchableBase: slot.nonPrefetchable.base,
+        nonPrefetchableBytes: slot.nonPrefetchable.size,
+        prefetchableBase: slot.prefetchable.base,
+        prefetchableBytes: slot.prefetchable.size,
+      })),
+      memory: parsed.memory.map((region) => ({ base: region.base, sizeBytes: region.size })),
+      maxPayloadBytes: parsed.maxPayload,
+      maxReadRequestBytes: parsed.maxReadRequest,
+    },
+    linkOptions: linkOptionsOf(parsed.link),
+    fixedPart: createHash('sha256').update(JSON.stringify(fixed)).digest('hex'),
+    tableError,
+  };
+}
+
+function toWindow(window: { base: number; size: number }): HostRow['prefetchable'] {
+  return { base: window.base, limit: window.base + window.size - 1 };
+}
+
+/** Bus and windows of a row come from its slot: that is where a mistake in them is. */
+function placeOfField(
+  error: TableError,
+  table: readonly { readonly virtualSlot: number }[],
+  slotIndex: ReadonlyMap<number, number>,
+): FieldPath {
+  const parts = error.field.split('.');
+  const [first = ''] = parts;
+  if (first === 'secondaryBus' || first === 'nonPrefetchable' || first === 'prefetchable') {
+    const index = slotIndex.get(table[error.row]?.virtualSlot ?? -1);
+    if (index !== undefined) {
+      return ['slots', index, ...parts.map((part) => (part === 'limit' ? 'size' : part))];
+    }
+  }
+  return ['table', error.row, ...parts];
+}
+
+type Range = { readonly base: number; readonly size: number };
+
+function checkWindows(
+  slots: readonly {
+    readonly slot: number;
+    readonly secondaryBus: number;
+    readonly nonPrefetchable: Range;
+    readonly prefetchable: Range;
+  }[],
+  complain: (at: FieldPath, message: string) => void,
+): void {
+  const seen: { range: Range; name: string }[] = [];
+  const buses = new Map<number, number>();
+  for (const [index, slot] of slots.entries()) {
+    const other = buses.get(slot.secondaryBus);
+    if (other !== undefined) {
+      complain(
+        ['slots', index, 'secondaryBus'],
+        `bus ${slot.secondaryBus} is that of slot ${other}; each needs one of its own`,
+      );
+    }
+    buses.set(slot.secondaryBus, slot.slot);
+    for (const kind of ['nonPrefetchable', 'prefetchable'] as const) {
+      const range = slot[kind];
+      const clash = seen.find((one) => overlap(one.range, range));
+      if (clash !== undefined) {
+        complain(['slots', index, kind], `overlaps the ${clash.name}; give each its own addresses`);
+      }
+      seen.push({ range, name: `${kind} window of slot ${slot.slot}` });
+    }
+  }
+}
+
+function checkMemory(
+  memory: readonly Range[],
+  slots: readonly {
+    readonly slot: number;
+    readonly nonPrefetchable: Range;
+    readonly prefetchable: Range;
+  }[],
+  complain: (at: FieldPath, message: string) => void,
+): void {
+  for (const [index, region] of memory.entries()) {
+    for (const part of ['base', 'size'] as const) {
+      if (region[part] % 4096 !== 0) complain(['memory', index, part], 'must be 4 KiB aligned');
+    }
+    if (memory.slice(0, index).some((other) => overlap(other, region))) {
+      complain(['memory', index], 'overlaps a region above it');
+    }
+    for (const slot of slots) {
+      if (overlap(slot.nonPrefetchable, region) || overlap(slot.prefetchable, region)) {
+        complain(['memory', index], `overlaps a window of slot ${slot.slot}`);
+      }
+    }
+  }
+}
+
+function overlap(a: Range, b: Range): boolean {
+  return a.base < b.base + b.size && b.base < a.base + a.size;
+}

@@ -1,0 +1,262 @@
+/**
+ * A host in real time: soft host, host proxy and a link to each box, driven by one timer.
+ *
+ * `HostNode` owns them. Every event from outside (a frame, a timer, a table, a task) ends in
+ * `settle`, which sends what it caused and arms the timer anew.
+ */
+import { type Clock, TimerDriver } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import { formatBdf, type Nanos } from '#base/units';
+import type { StartableTransport } from '#fabric/fault-transport';
+import { HostLink } from '#fabric/host-link';
+import type { LinkTap } from '#fabric/link-options';
+import { HostProxy } from '#fabric/host-proxy';
+import { HotPlug } from '#host/hot-plug';
+import type { PciFunction } from '#host/pci-function';
+import { SoftHost } from '#host/root-complex';
+import { runTask } from '#host/run-task';
+import type { Task } from '#host/task';
+import {
+  type CounterReport,
+  type LinkReport,
+  reportCounters,
+  reportLink,
+} from './counter-report.ts';
+import type { HostConfig, PathToBox } from './host-config.ts';
+import type { Logger } from './log.ts';
+import { Taps } from './taps.ts';
+
+export interface HostNodeOptions {
+  readonly config: HostConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Opens a connection over a path. Its promise's error ends up in the link. */
+  readonly connect: (path: PathToBox) => Promise<StartableTransport>;
+  readonly newSessionId: () => number;
+}
+
+export interface HostSlotReport {
+  readonly slot: number;
+  readonly state: string;
+  readonly function:
+    | {
+        readonly bdf: string;
+        readonly vendorId: number;
+        readonly deviceId: number;
+        readonly bars: PciFunction['bars'];
+      }
+    | undefined;
+  readonly problem: string | undefined;
+  readonly counters: CounterReport;
+}
+
+export class HostNode {
+  readonly soft: SoftHost;
+  readonly hotPlug: HotPlug;
+  readonly proxy: HostProxy;
+  readonly taps: Taps;
+  readonly #options: HostNodeOptions;
+  readonly #clock: Clock;
+  readonly #driver: TimerDriver;
+  readonly #links = new Map<string, { link: HostLink; paths: readonly PathToBox[] }>();
+
+  constructor(options: HostNodeOptions) {
+    const { config, clock, log } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.soft = new SoftHost({ ...config.softHost, onDeadline: () => this.#driver.update() });
+    this.hotPlug = new HotPlug(this.soft, {
+      added: (_now, fn) =>
+        log.info({ slot: fn.virtualSlot, bdf: formatBdf(fn.bdf) }, 'function added'),
+      removed: (_now, fn, surprise) =>
+        log.warn({ slot: fn.virtualSlot, surprise }, 'function removed'),
+      problem: (_now, slot, problem) => log.error({ slot, problem: problem.kind }, problem.message),
+    });
+    this.proxy = new HostProxy({
+      hostId: config.id,
+      rootSide: this.soft,
+      onEvent: (_now, event) => {
+        const { kind, ...facts } = event;
+        log[kind === 'slot-up' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
+      },
+    });
+    this.soft.attach(this.proxy);
+    this.taps = new Taps({ outgoing: 'down', install: (tap) => this.#installTap(tap) });
+    this.#driver = new TimerDriver(clock, {
+      nextDeadlineNs: () => {
+        let nextNs = this.soft.nextDeadlineNs();
+        for (const { link } of this.#links.values())
+          nextNs = Math.min(nextNs, link.nextDeadlineNs());
+        return nextNs;
+      },
+      tick: (now) => {
+        this.soft.tick(now);
+        for (const { link } of this.#links.values()) link.tick(now);
+        this.proxy.flush(now);
+      },
+    });
+  }
+
+  /** Starts a link to each box that has a path. */
+  startLinks(): void {
+    const { config } = this.#options;
+    for (const box of new Set(config.paths.map((one) => one.box))) {
+      this.#startLink(
+        box,
+        config.paths.filter((one) => one.box === box),
+      );
+    }
+    this.settle();
+  }
+
+  #startLink(box: string, paths: readonly PathToBox[]): void {
+    const { config, log, newSessionId } = this.#options;
+    let lastReport = '';
+    const link: HostLink = new HostLink({
+      local: { kind: 'host', id: config.id },
+      peer: { kind: 'box', id: box },
+      paths: paths.length,
+      user: this.proxy,
+      sink: {
+        connect: (_now, pathIndex) => void this.#connect(link, paths[pathIndex]),
+        report: (_now, peer, message) => {
+          // An attempt a second that fails alike is one event, not a log full of them.
+          const level = message === lastReport ? 'debug' : 'info';
+          lastReport = message;
+          log[level]({ peer: `${peer.kind} ${peer.id}` }, message);
+        },
+      },
+      newSessionId,
+      options: config.linkOptions,
+    });
+    this.#links.set(box, { link, paths });
+    link.start(this.#clock.now());
+  }
+
+  async #connect(link: HostLink, path: PathToBox | undefined): Promise<void> {
+    let transport: StartableTransport;
+    try {
+      if (path === undefined) throw new DxpuError('internal', 'there is no such path');
+      transport = await this.#options.connect(path);
+    } catch (error) {
+      link.connectFailed(this.#clock.now(), DxpuError.from(error).message);
+      this.settle();
+      return;
+    }
+    const user = link.connected(this.#clock.now(), transport);
+    transport.start({
+      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
+      turnEnd: (now) => {
+        user.turnEnd(now);
+        this.settle();
+      },
+      writable: (now) => {
+        user.writable(now);
+        this.settle();
+      },
+      closed: (now, reason) => {
+        user.closed(now, reason);
+        this.settle();
+      },
+    });
+    this.settle();
+  }
+
+  /** Puts the table of a configuration in force, or fails and changes nothing. */
+  setTable(config: HostConfig): void {
+    const errors = this.proxy.setTable(this.#clock.now(), config.rows);
+    if (errors.length > 0) throw config.tableError(errors);
+    this.settle();
+  }
+
+  now(): Nanos {
+    return this.#clock.now();
+  }
+
+  /** Runs a task of the soft host to its end. */
+  run<T>(task: Task<T>): Promise<T> {
+    const result = runTask(this.soft, this.#clock, task);
+    this.settle();
+    return result;
+  }
+
+  /** A link knows the slots of its box, a capture the virtual slots. */
+  #installTap(tap: LinkTap | undefined): void {
+    for (const [box, { link }] of this.#links) {
+      link.tap =
+        tap === undefined
+          ? undefined
+          : (now, direction, slot, bytes, offset, length) => {
+              const row = this.proxy.rows.find((one) => one.box === box && one.slot === slot);
+              if (row !== undefined) tap(now, direction, row.virtualSlot, bytes, offset, length);
+            };
+    }
+  }
+
+  settle(): void {
+    this.proxy.flush(this.#clock.now());
+    this.#driver.update();
+  }
+
+  stop(reason: string): void {
+    for (const { link } of this.#links.values()) link.stop(this.#clock.now(), reason);
+    this.#driver.stop();
+  }
+
+  /** The function of a slot, or an error that says what is there instead. */
+  functionAt(slot: number): PciFunction {
+    this.checkSlot(slot);
+    const fn = this.hotPlug.functionAt(slot);
+    if (fn !== undefined) return fn;
+    const problem = this.hotPlug.problemAt(slot);
+    throw new DxpuError(
+      'unavailable',
+      problem === undefined
+        ? `virtual slot ${slot} has no function: it is ${this.proxy.slotState(slot)}`
+        : `virtual slot ${slot} has no usable function: ${problem.message}`,
+      { details: { slot, state: this.proxy.slotState(slot), problem: problem?.kind } },
+    );
+  }
+
+  checkSlot(slot: number): void {
+    if (slot < this.soft.ports.length) return;
+    throw new DxpuError(
+      'not_found',
+      `this host has no virtual slot ${slot}; it has 0 to ${this.soft.ports.length - 1}`,
+    );
+  }
+
+  slotReports(): HostSlotReport[] {
+    return this.soft.ports.map((port): HostSlotReport => {
+      const slot = port.virtualSlot;
+      const fn = this.hotPlug.functionAt(slot);
+      return {
+        slot,
+        state: this.proxy.slotState(slot),
+        function:
+          fn === undefined
+            ? undefined
+            : {
+                bdf: formatBdf(fn.bdf),
+                vendorId: fn.vendorId,
+                deviceId: fn.deviceId,
+                bars: fn.bars,
+              },
+        problem: this.hotPlug.problemAt(slot)?.message,
+        counters: reportCounters(this.proxy.counters(slot)),
+      };
+    });
+  }
+
+  linkReports(): LinkReport[] {
+    return [...this.#links].map(([box, { link, paths }]) =>
+      reportLink(
+        `box ${box}`,
+        link.state,
+        link.sessionId,
+        paths[link.pathIndex]?.name,
+        link.counters,
+      ),
+    );
+  }
+}

@@ -1,0 +1,155 @@
+/** `dxpu host`: a host proxy with a soft host behind it, as a process. */
+import { randomInt } from 'node:crypto';
+import { z } from 'zod';
+import { DxpuError } from '#base/errors';
+import { connectTransport } from '#fabric/socket-endpoint';
+import { loadCredentials, type TlsCredentials } from '#fabric/tls-identity';
+import type { PeerIdentity } from '#fabric/transport';
+import { AccessStatus } from '#host/cpu-access';
+import { formatListing } from '#host/listing';
+import { AccelJobs } from './accel-jobs.ts';
+import { captureStream } from './capture-stream.ts';
+import { reportCounters } from './counter-report.ts';
+import { type HostConfig, readHostConfig } from './host-config.ts';
+import { HostNode } from './host-node.ts';
+import { printLine } from './output.ts';
+import {
+  createFrame,
+  parseParams,
+  type ProcessFrame,
+  type ProxyProcess,
+  type ProxyProcessOptions,
+  reportFaults,
+  serveProcess,
+} from './proxy-process.ts';
+import { measureRoundTrips, type RoundTrips } from './round-trip.ts';
+
+export async function runHost(options: ProxyProcessOptions): Promise<void> {
+  const config = readHostConfig(options.config);
+  const identity: PeerIdentity = { kind: 'host', id: config.id };
+  const credentials = loadCredentials(config.credentialFiles, identity, Date.now());
+  if (options.check === true) {
+    printLine(`${options.config}: nothing wrong with it`);
+    return;
+  }
+  const frame = createFrame(identity, options);
+  await serveProcess(frame, options, async () => {
+    const node = new HostNode({
+      config,
+      clock: frame.clock,
+      log: frame.log,
+      newSessionId: () => randomInt(1, 2 ** 47),
+      connect: async (path) => {
+        const { clock, faults } = frame;
+        if (faults.isCut(clock.now())) {
+          throw new DxpuError('unavailable', 'cut by fault injection');
+        }
+        const transport = await connectTransport({
+          host: path.host,
+          port: path.port,
+          clock,
+          protection: { kind: 'tls', credentials, expected: { kind: 'box', id: path.box } },
+        });
+        return faults.wrap(transport);
+      },
+    });
+    node.setTable(config);
+    node.startLinks();
+    return hostProcess(frame, options, config, node, credentials);
+  });
+}
+
+function hostProcess(
+  frame: ProcessFrame,
+  options: ProxyProcessOptions,
+  config: HostConfig,
+  node: HostNode,
+  credentials: TlsCredentials,
+): ProxyProcess {
+  const jobs = new AccelJobs(node);
+  return {
+    handlers: {
+      status: () => ({
+        kind: 'host',
+        id: config.id,
+        pid: process.pid,
+        config: options.config,
+        uptimeS: process.uptime(),
+        table: node.proxy.rows,
+        slots: node.slotReports(),
+        stray: reportCounters(node.proxy.strayCounters),
+        links: node.linkReports(),
+        faults: reportFaults(frame),
+      }),
+      listing: () => ({ text: formatListing(node.soft, node.hotPlug, { verbose: true }) }),
+      capture: (params, call) =>
+        captureStream(node.taps, (slot) => node.checkSlot(slot), params, call),
+      run: (params, call) => jobs.run(params, call),
+      wait: (params) => waitForFunctions(node, params),
+      'round-trip': (params) => roundTrip(node, credentials, params),
+    },
+    reload: () => {
+      const next = readHostConfig(options.config);
+      node.setTable(next);
+      return {
+        rows: next.rows.length,
+        ...(next.fixedPart === config.fixedPart
+          ? {}
+          : { ignored: 'only the table was reloaded; the other changes need a restart' }),
+      };
+    },
+    stop: (reason) => node.stop(reason),
+  };
+}
+
+const waitParams = z.strictObject({
+  slots: z.array(z.int().min(0)),
+  withinMs: z.number().min(0),
+});
+
+/** Returns once every slot has its function; fails with what is in the way of one. */
+async function waitForFunctions(node: HostNode, params: unknown): Promise<object> {
+  const { slots, withinMs } = parseParams(waitParams, params);
+  for (const slot of slots) {
+    node.checkSlot(slot);
+    await node.run(node.hotPlug.waitForFunction(slot, withinMs * 1e6));
+  }
+  return { slots: node.slotReports() };
+}
+
+const roundTripParams = z.strictObject({
+  slot: z.int().min(0),
+  samples: z.int().min(10).max(100_000),
+  tcpPort: z.int().min(1).max(65535),
+  tlsPort: z.int().min(1).max(65535),
+});
+
+/** Reads the first register of the function over and over, beside raw echoes. */
+async function roundTrip(
+  node: HostNode,
+  credentials: TlsCredentials,
+  params: unknown,
+): Promise<RoundTrips> {
+  const { slot, samples, ...ports } = parseParams(roundTripParams, params);
+  const bar = node.functionAt(slot).bars.find((one) => one.index === 0);
+  if (bar === undefined) {
+    throw new DxpuError('failed_precondition', `the function of slot ${slot} has no BAR 0`);
+  }
+  let failed = 0;
+  const result = await measureRoundTrips(
+    (done) => {
+      node.soft.readMmio32(node.now(), bar.address, (_now, _value, status) => {
+        if (status !== AccessStatus.OK) failed++;
+        done();
+      });
+      node.settle();
+    },
+    ports,
+    credentials,
+    samples,
+  );
+  if (failed > 0) {
+    throw new DxpuError('unavailable', `${failed} reads of slot ${slot} failed: is its link up?`);
+  }
+  return result;
+}

@@ -1,0 +1,37 @@
+/** The `link` part of a configuration: the few options of a link that are worth setting. */
+import { z } from 'zod';
+import type { LinkOptions } from '#fabric/link-options';
+import * as schema from './config-schema.ts';
+
+export const linkFields = schema
+  .fields({
+    resumeWindow: schema.duration.optional(),
+    maxFrame: schema.powerOfTwo(8192, 2 ** 20).optional(),
+    replayBuffer: schema.size.optional(),
+  })
+  .superRefine((link, context) => {
+    const frame = link.maxFrame ?? 32 * 1024;
+    if (link.replayBuffer !== undefined && link.replayBuffer < 4 * frame) {
+      context.addIssue({
+        code: 'custom',
+        path: ['replayBuffer'],
+        message: `must hold four frames of maxFrame, ${4 * frame} bytes`,
+      });
+    }
+    if (link.resumeWindow !== undefined && link.resumeWindow >= 4e9) {
+      context.addIssue({
+        code: 'custom',
+        path: ['resumeWindow'],
+        message: 'must be below 4 s, the completion timeout of the functions',
+      });
+    }
+  })
+  .default({});
+
+export function linkOptionsOf(link: z.infer<typeof linkFields>): Partial<LinkOptions> {
+  return {
+    ...(link.resumeWindow === undefined ? {} : { resumeWindowNs: link.resumeWindow }),
+    ...(link.maxFrame === undefined ? {} : { maxFrameBytes: link.maxFrame }),
+    ...(link.replayBuffer === undefined ? {} : { replayBytes: link.replayBuffer }),
+  };
+}

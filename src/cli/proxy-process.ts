@@ -1,0 +1,177 @@
+/**
+ * What the two long-running processes, box and host, have in common: a state folder with a control
+ * socket, signals, faults, and an end that leaves nothing behind.
+ */
+import { randomInt } from 'node:crypto';
+import { z } from 'zod';
+import { type Clock, RealClock } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import { Prng } from '#base/prng';
+import { FaultInjector } from '#fabric/fault-transport';
+import type { PeerIdentity } from '#fabric/transport';
+import { type ControlHandler, startControlServer } from './control-server.ts';
+import { createLog, type Logger } from './log.ts';
+import { makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
+
+export interface ProxyProcessOptions {
+  readonly config: string;
+  readonly state?: string;
+  readonly check?: boolean;
+  readonly logFormat?: 'text' | 'json';
+  readonly logLevel?: string;
+}
+
+/** Set up before anything listens, so that a second process of one name ends at once. */
+export interface ProcessFrame {
+  readonly identity: PeerIdentity;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly faults: FaultInjector;
+}
+
+export interface ProxyProcess {
+  readonly handlers: Readonly<Record<string, ControlHandler>>;
+  /** Reads the configuration again and puts its table in force. Fails and changes nothing. */
+  reload(): ReloadResult;
+  /** Says goodbye to the peers and closes what is open. */
+  stop(reason: string): void;
+}
+
+export interface ReloadResult {
+  readonly rows: number;
+  /** What changed besides the table: it needs a restart. */
+  readonly ignored?: string;
+}
+
+/** After `stop`, connections have this long to send their last words. */
+const LINGER_MS = 300;
+
+export function createFrame(identity: PeerIdentity, options: ProxyProcessOptions): ProcessFrame {
+  const clock = new RealClock();
+  return {
+    identity,
+    clock,
+    log: createLog(`${identity.kind}-${identity.id}`, {
+      ...(options.logFormat === undefined ? {} : { format: options.logFormat }),
+      ...(options.logLevel === undefined ? {} : { level: options.logLevel }),
+    }),
+    faults: new FaultInjector(clock, new Prng(randomInt(2 ** 47))),
+  };
+}
+
+/** Message a process sends over its IPC channel once it serves, where somebody started it with one. */
+export interface ReadyMessage {
+  readonly ready: true;
+}
+
+/**
+ * Serves `make`'s process until it is told to stop. Returns once everything listens; the process then
+ * lives on by its sockets and ends with status 0.
+ */
+export async function serveProcess(
+  frame: ProcessFrame,
+  options: ProxyProcessOptions,
+  make: () => Promise<ProxyProcess>,
+): Promise<void> {
+  const { identity, log } = frame;
+  const folder = stateFolder(options.state);
+  makeStateFolder(folder);
+  const path = socketPath(folder, identity);
+
+  let running: ProxyProcess | undefined;
+  const handlers: Record<string, ControlHandler> = {};
+  const control = await startControlServer(path, handlers);
+  let stopping = false;
+  const stop = (reason: string): void => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ reason }, 'stopping');
+    running?.stop(reason);
+    control.close();
+    process.disconnect?.();
+    // Everything that is open ends by itself; this is for what does not.
+    setTimeout(() => process.exit(0), LINGER_MS).unref();
+  };
+  try {
+    running = await make();
+  } catch (error) {
+    control.close();
+    throw error;
+  }
+  const live = running;
+
+  const reload = (): ReloadResult => {
+    try {
+      const result = live.reload();
+      log.info({ rows: result.rows }, 'table reloaded');
+      if (result.ignored !== undefined) log.warn(result.ignored);
+      return result;
+    } catch (error) {
+      const refused = DxpuError.from(error);
+      log.error(`reload refused, the table in force stays: ${refused.message}`);
+      throw new DxpuError(refused.code, `the table in force stays: ${refused.message}`, {
+        details: refused.details,
+        cause: error,
+      });
+    }
+  };
+  Object.assign(handlers, live.handlers, {
+    reload,
+    fault: (params: unknown) => setFault(frame, params),
+    stop: () => {
+      setImmediate(() => stop('asked for by dxpu stop'));
+      return {};
+    },
+  });
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
+  process.on('SIGHUP', () => {
+    try {
+      reload();
+    } catch {
+      // Logged already; the process goes on with what it had.
+    }
+  });
+  if (process.channel !== undefined) {
+    process.on('disconnect', () => stop('the process that started this one is gone'));
+    const message: ReadyMessage = { ready: true };
+    process.send?.(message);
+  }
+  log.info({ control: path, pid: process.pid }, 'ready');
+}
+
+const faultParams = z.strictObject({
+  cutNs: z.number().min(0).optional(),
+  delayNs: z.number().min(0).optional(),
+  dropProbability: z.number().min(0).max(1).optional(),
+  clear: z.boolean().optional(),
+});
+
+function setFault(frame: ProcessFrame, params: unknown): object {
+  const { faults, clock, log } = frame;
+  const asked = parseParams(faultParams, params);
+  if (asked.clear === true) faults.clear();
+  faults.set({
+    ...(asked.delayNs === undefined ? {} : { delayNs: asked.delayNs }),
+    ...(asked.dropProbability === undefined ? {} : { dropProbability: asked.dropProbability }),
+  });
+  if (asked.cutNs !== undefined) faults.cut(clock.now(), asked.cutNs);
+  log.warn(asked, asked.clear === true ? 'faults cleared' : 'faults set');
+  return reportFaults(frame);
+}
+
+export function reportFaults({ faults, clock }: ProcessFrame): object {
+  const now = clock.now();
+  return {
+    ...faults.settings,
+    cutForNs: Math.max(0, faults.cutUntilNs - now),
+    ...faults.counters,
+  };
+}
+
+/** Parameters of a control request as `schema` has them, or an error that says what is wrong. */
+export function parseParams<T>(schema: z.ZodType<T>, params: unknown): T {
+  const result = schema.safeParse(params);
+  if (result.success) return result.data;
+  throw new DxpuError('invalid_argument', `parameters: ${z.prettifyError(result.error)}`);
+}
