@@ -21,6 +21,7 @@ describe('EventQueue', () => {
       fc.property(
         fc.array(fc.oneof({ weight: 3, arbitrary: fc.nat(9) }, fc.constant('pop')), {
           maxLength: 120,
+          size: 'max',
         }),
         (steps) => {
           const queue = new EventQueue<number>();

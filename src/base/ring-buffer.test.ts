@@ -19,6 +19,7 @@ describe('RingBuffer', () => {
         fc.integer({ min: 0, max: 5 }),
         fc.array(fc.oneof({ weight: 5, arbitrary: fc.nat() }, fc.constantFrom('shift', 'clear')), {
           maxLength: 80,
+          size: 'max',
         }),
         (capacity, steps) => {
           const ring = new RingBuffer<number>(capacity);

@@ -4,7 +4,8 @@
  *
  * Who owns what: `Msix` defines the capability's registers in the configuration space and owns one
  * `MsixTable`. The endpoint routes accesses in the two BAR ranges to the table and asks `Msix`, never
- * the table, whether a message may go out.
+ * the table, whether a message may go out. A reset of the function resets both: `ConfigSpace.reset`
+ * and `MsixTable.reset`.
  */
 import { assert } from '../base/assert.ts';
 import type { ConfigSpace } from './config-space.ts';
@@ -93,19 +94,19 @@ export class MsixTable {
   }
 
   addressLo(vector: number): number {
-    return this.#entries[vector * 4] as number;
+    return this.#entry(vector, MSIX_ENTRY_MESSAGE_ADDRESS);
   }
 
   addressHi(vector: number): number {
-    return this.#entries[vector * 4 + 1] as number;
+    return this.#entry(vector, MSIX_ENTRY_MESSAGE_UPPER_ADDRESS);
   }
 
   messageData(vector: number): number {
-    return this.#entries[vector * 4 + 2] as number;
+    return this.#entry(vector, MSIX_ENTRY_MESSAGE_DATA);
   }
 
   isMasked(vector: number): boolean {
-    return ((this.#entries[vector * 4 + 3] as number) & MSIX_VECTOR_CONTROL_MASK) !== 0;
+    return (this.#entry(vector, MSIX_ENTRY_VECTOR_CONTROL) & MSIX_VECTOR_CONTROL_MASK) !== 0;
   }
 
   isPending(vector: number): boolean {
@@ -130,6 +131,10 @@ export class MsixTable {
       }
     }
     return -1;
+  }
+
+  #entry(vector: number, register: number): number {
+    return this.#entries[(vector * MSIX_ENTRY_BYTES + register) / 4] as number;
   }
 }
 

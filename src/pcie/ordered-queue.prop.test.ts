@@ -27,22 +27,28 @@ interface Send {
 }
 
 const operation: fc.Arbitrary<Put | Send> = fc.oneof(
-  fc.record({
-    kind: fc.constant('put' as const),
-    ordering: fc.constantFrom(
-      OrderingClass.POSTED,
-      OrderingClass.READ,
-      OrderingClass.NON_POSTED_WITH_DATA,
-      OrderingClass.COMPLETION,
-    ),
-    dw: fc.integer({ min: 3, max: LARGEST_TLP / 4 }),
-    attributes: fc.nat(7),
-    sourceId: fc.nat(2),
-  }),
-  fc.record({
-    kind: fc.constant('send' as const),
-    credit: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
-  }),
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('put' as const),
+      ordering: fc.constantFrom(
+        OrderingClass.POSTED,
+        OrderingClass.READ,
+        OrderingClass.NON_POSTED_WITH_DATA,
+        OrderingClass.COMPLETION,
+      ),
+      dw: fc.integer({ min: 3, max: LARGEST_TLP / 4 }),
+      attributes: fc.nat(7),
+      sourceId: fc.nat(2),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('send' as const),
+      credit: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
+    }),
+  },
 );
 
 interface Queued {
@@ -72,7 +78,7 @@ function nextOf(model: readonly Queued[], credit: readonly boolean[]): Queued | 
 
 it('sends what the plain list sends, in whole pieces, and refuses only when it must', () => {
   fc.assert(
-    fc.property(fc.array(operation, { maxLength: 150 }), (operations) => {
+    fc.property(fc.array(operation, { maxLength: 150, size: 'max' }), (operations) => {
       const queue = new OrderedQueue([LIMITS, LIMITS, LIMITS]);
       const model: Queued[] = [];
       let nextId = 0;
@@ -136,13 +142,13 @@ it('sends what the plain list sends, in whole pieces, and refuses only when it m
         expect(queue.count()).toBe(model.length);
       }
     }),
-    { numRuns: 400 },
+    { numRuns: 150 },
   );
 });
 
 it('always drains when credit comes', () => {
   fc.assert(
-    fc.property(fc.array(operation, { maxLength: 60 }), (operations) => {
+    fc.property(fc.array(operation, { maxLength: 60, size: 'max' }), (operations) => {
       const queue = new OrderedQueue([LIMITS, LIMITS, LIMITS]);
       let put = 0;
       for (const step of operations) {
@@ -160,6 +166,6 @@ it('always drains when credit comes', () => {
       }
       expect(queue.next({ allows: () => true })).toBe(-1);
     }),
-    { numRuns: 100 },
+    { numRuns: 50 },
   );
 });

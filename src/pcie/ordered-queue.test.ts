@@ -100,6 +100,9 @@ describe('OrderedQueue', () => {
     put(other, POSTED, 0, 0, 0x200);
     put(other, COMPLETION, 1, ATTR_ID_BASED_ORDERING, 0x100);
     expect(other.next(only(COMPLETION))).toBe(COMPLETION);
+    // One of its own function that came after it does not count.
+    put(other, POSTED, 2, 0, 0x100);
+    expect(other.next(only(COMPLETION))).toBe(COMPLETION);
   });
 
   it('keeps the metadata of each TLP', () => {
