@@ -7,6 +7,7 @@ import type { VirtualClock } from '#base/virtual-clock';
 import { BoxLinks } from '#fabric/box-links';
 import { BoxProxy, type BoxProxyOptions } from '#fabric/box-proxy';
 import type { LinkOptions } from '#fabric/link-options';
+import type { LinkUser } from '#fabric/link-user';
 import type { BoxRow } from '#fabric/mapping-table';
 import type { PeerIdentity } from '#fabric/transport';
 import type { VirtualListener } from '#fabric/virtual-network';
@@ -16,6 +17,8 @@ export interface VirtualBoxOptions extends Omit<BoxProxyOptions, 'boxId'> {
   readonly id: string;
   readonly link?: Partial<LinkOptions>;
   readonly report?: (now: Nanos, peer: PeerIdentity, message: string) => void;
+  /** Puts an observer between links and proxy: returns what the links shall talk to. */
+  readonly watch?: (proxy: BoxProxy) => LinkUser;
 }
 
 export class VirtualBox {
@@ -32,7 +35,7 @@ export class VirtualBox {
     this.proxy = new BoxProxy({ ...options, boxId: options.id });
     this.links = new BoxLinks({
       local: { kind: 'box', id: options.id },
-      user: this.proxy,
+      user: options.watch?.(this.proxy) ?? this.proxy,
       ...(options.report === undefined ? {} : { report: options.report }),
       ...(options.link === undefined ? {} : { options: options.link }),
     });
@@ -41,7 +44,6 @@ export class VirtualBox {
       tick: (now) => {
         this.proxy.tick(now);
         this.links.tick(now);
-        this.proxy.flush(now);
       },
     };
     this.#driver = new TimerDriver(clock, machine);
@@ -69,7 +71,6 @@ export class VirtualBox {
 
   settle(): void {
     if (this.#dead) return;
-    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 

@@ -7,13 +7,25 @@ import type { VirtualClock } from '#base/virtual-clock';
 import { HostLink, type HostLinkConfig } from '#fabric/host-link';
 import { HostProxy, type HostProxyOptions } from '#fabric/host-proxy';
 import type { LinkOptions } from '#fabric/link-options';
+import type { LinkUser } from '#fabric/link-user';
 import type { HostRow } from '#fabric/mapping-table';
 import type { PeerIdentity, Transport, TransportUser } from '#fabric/transport';
 import type { VirtualDialer, VirtualListener, VirtualPath } from '#fabric/virtual-network';
 import { HotPlug, type HotPlugEvents } from '#host/hot-plug';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import type { Outcome, Task, TaskScope } from '#host/task';
+import type { DownstreamFabric, RootSide } from '#pcie/root-port';
 import { afterEach } from './driven-transport.ts';
+
+/** Puts observers between the parts of a host; each returns what the other side shall talk to. */
+export interface HostWatch {
+  /** Between links and proxy. */
+  user(proxy: HostProxy): LinkUser;
+  /** Between proxy and root complex. */
+  rootSide(soft: SoftHost): RootSide;
+  /** Between root complex and proxy. */
+  fabric(proxy: HostProxy): DownstreamFabric;
+}
 
 export interface VirtualHostOptions {
   readonly id: string;
@@ -21,6 +33,7 @@ export interface VirtualHostOptions {
   readonly proxy?: Omit<HostProxyOptions, 'hostId' | 'rootSide'>;
   readonly link?: Partial<LinkOptions>;
   readonly hotPlug?: HotPlugEvents;
+  readonly watch?: HostWatch;
   readonly report?: (now: Nanos, peer: PeerIdentity, message: string) => void;
   readonly newSessionId: () => number;
 }
@@ -34,6 +47,7 @@ export class VirtualHost {
   readonly #options: VirtualHostOptions;
   readonly #clock: VirtualClock;
   readonly #driver: TimerDriver;
+  readonly #user: LinkUser;
   #dead = false;
 
   constructor(clock: VirtualClock, options: VirtualHostOptions) {
@@ -42,8 +56,11 @@ export class VirtualHost {
     this.#clock = clock;
     this.soft = new SoftHost(options.soft);
     this.hotPlug = new HotPlug(this.soft, options.hotPlug);
-    this.proxy = new HostProxy({ ...options.proxy, hostId: options.id, rootSide: this.soft });
-    this.soft.attach(this.proxy);
+    const { watch } = options;
+    const rootSide = watch?.rootSide(this.soft) ?? this.soft;
+    this.proxy = new HostProxy({ ...options.proxy, hostId: options.id, rootSide });
+    this.#user = watch?.user(this.proxy) ?? this.proxy;
+    this.soft.attach(watch?.fabric(this.proxy) ?? this.proxy);
     const machine: Timed = {
       nextDeadlineNs: () => this.#nextDeadlineNs(),
       tick: (now) => this.#tick(now),
@@ -61,7 +78,7 @@ export class VirtualHost {
       local: { kind: 'host', id: this.id },
       peer: { kind: 'box', id: boxId },
       paths: paths.length,
-      user: this.proxy,
+      user: this.#user,
       sink: {
         connect: (_now, pathIndex) => {
           const path = paths[pathIndex];
@@ -92,10 +109,9 @@ export class VirtualHost {
     this.settle();
   }
 
-  /** To be called after anything was done to the parts from outside: sends and arms the timer. */
+  /** To be called after anything was done to the parts from outside: arms the timer. */
   settle(): void {
     if (this.#dead) return;
-    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 
@@ -130,6 +146,5 @@ export class VirtualHost {
   #tick(now: Nanos): void {
     this.soft.tick(now);
     for (const link of this.links.values()) link.tick(now);
-    this.proxy.flush(now);
   }
 }
