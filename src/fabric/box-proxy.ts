@@ -91,7 +91,7 @@ export class BoxProxy implements LinkUser, Timed {
     const portOptions = {
       outstandingReads: options.outstandingReads ?? Infinity,
       fairShareBytes: options.fairShareBytes ?? 16 * 1024,
-      onActivity: (now: Nanos) => this.#activity(now),
+      onAborted: (now: Nanos) => this.#aborted(now),
     };
     for (const [number, device] of options.devices) {
       const slot = new BoxSlot(number, device);
@@ -169,6 +169,14 @@ export class BoxProxy implements LinkUser, Timed {
     return this.#stray;
   }
 
+  /**
+   * Sends what was queued since the last call. The owner calls it at the end of each turn, so that
+   * what a turn has caused leaves in as few frames as hold it. A link does it for its own turns.
+   */
+  flush(now: Nanos): void {
+    for (const peer of this.#peers.values()) peer.link.flush(now);
+  }
+
   linkUp(now: Nanos, link: LinkPort): void {
     if (link.peer.kind !== 'host') return;
     const earlier = this.#peers.get(link.peer.id);
@@ -205,9 +213,7 @@ export class BoxProxy implements LinkUser, Timed {
       peer.requests.push(slot, generation, bytes, offset, length, tlp.payloadBytes, 0);
     }
     this.#scratch.giveBack(tlp);
-    this.#answerAborted(now);
-    // The link flushes at the end of its turn.
-    this.#calls--;
+    this.#leave(now);
     return done;
   }
 
@@ -218,7 +224,6 @@ export class BoxProxy implements LinkUser, Timed {
     const peer = this.#peerOf(link);
     if (peer === undefined) return;
     this.#calls++;
-    peer.unflushed = true;
     this.#drain(now, peer);
     this.#giveTurns(now, peer);
     this.#leave(now);
@@ -330,7 +335,6 @@ export class BoxProxy implements LinkUser, Timed {
   #answer(now: Nanos, peer: BoxPeer, slot: number, generation: number, request: Tlp): void {
     const out = this.#scratch.borrow();
     completeWithoutData(out, request, 0, CompletionStatus.UR);
-    peer.unflushed = true;
     peer.link.sendTlp(now, slot, generation, out);
     this.#scratch.giveBack(out);
   }
@@ -459,7 +463,6 @@ export class BoxProxy implements LinkUser, Timed {
   #say(now: Nanos, row: BoxRow, state: SlotState): void {
     const peer = this.#peers.get(row.host);
     if (peer === undefined) return;
-    peer.unflushed = true;
     peer.link.sendSlotState(now, row.slot, row.generation, state);
   }
 
@@ -467,36 +470,28 @@ export class BoxProxy implements LinkUser, Timed {
     this.#options.onEvent?.(now, { kind: 'slot-gone', slot: slot.slot, generation, reason });
   }
 
-  /** Something happened in a device; outside of a call on the proxy it is finished at once. */
-  #activity(now: Nanos): void {
-    if (this.#calls > 0) return;
-    this.#calls++;
-    this.#leave(now);
+  /** Not within the device's call: it is answered at the end of the proxy's, or at the next tick. */
+  #aborted(now: Nanos): void {
+    this.#abortAtNs = Math.min(this.#abortAtNs, now);
   }
 
-  /** Ends a call on the proxy: answers, and sends what the call has queued. */
+  /** Ends a call on the proxy. */
   #leave(now: Nanos): void {
-    if (this.#calls === 1) {
-      this.#answerAborted(now);
-      for (const peer of this.#peers.values()) {
-        if (!peer.unflushed) continue;
-        peer.unflushed = false;
-        peer.link.flush(now);
-      }
-    }
+    if (this.#calls === 1) this.#answerAborted(now);
     this.#calls--;
   }
 
   /** Once round: a device that asks again at once is answered again a little later. */
   #answerAborted(now: Nanos): void {
+    if (this.#abortAtNs === Infinity) return;
     this.#abortAtNs = Infinity;
     for (const slot of this.#slotList) {
       if (slot.aborted.length === 0) continue;
       const requests = slot.aborted;
       slot.aborted = [];
       for (const request of requests) this.#abort(now, slot, request);
-      if (slot.aborted.length > 0) this.#abortAtNs = now + ABORT_INTERVAL_NS;
     }
+    if (this.#abortAtNs !== Infinity) this.#abortAtNs = now + ABORT_INTERVAL_NS;
   }
 
   #abort(now: Nanos, slot: BoxSlot, request: OutstandingRequest): void {

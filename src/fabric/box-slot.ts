@@ -64,7 +64,6 @@ export class BoxPeer {
   /** Some slot was told so by the link itself, which will say when to go on. */
   blocked = false;
   draining = false;
-  unflushed = false;
 
   constructor(link: LinkPort) {
     this.host = link.peer.id;
@@ -78,8 +77,8 @@ const OVERHEAD_BYTES = 24;
 export interface SlotPortOptions {
   readonly outstandingReads: number;
   readonly fairShareBytes: number;
-  /** Something was sent or has to be answered outside of a call on the proxy. */
-  readonly onActivity: (now: Nanos) => void;
+  /** A request has to be answered without a session. */
+  readonly onAborted: (now: Nanos) => void;
 }
 
 export class SlotPort implements DevicePort {
@@ -125,6 +124,7 @@ export class SlotPort implements DevicePort {
     const flow = flowClassOf(tlp.kind);
     if (peer === undefined || row === undefined) {
       this.#refuse(tlp, flow);
+      this.#options.onAborted(now);
     } else {
       if (flow === FlowClass.NON_POSTED) slot.outstanding.open(tlp, slot.slot, row.generation);
       slot.counters.countUp(tlp);
@@ -142,10 +142,8 @@ export class SlotPort implements DevicePort {
         );
         return;
       }
-      peer.unflushed = true;
       peer.link.sendTlp(now, slot.slot, row.generation, tlp);
     }
-    this.#options.onActivity(now);
   }
 
   /** Invariant 6c: what cannot pass ends here. */

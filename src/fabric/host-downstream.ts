@@ -18,7 +18,6 @@ import {
 import { readLittleEndian32 } from './config-shadow.ts';
 import { isAtomic } from './containment.ts';
 import type { HostRoutes, HostSlot } from './host-slot.ts';
-import type { LinkPort } from './link-user.ts';
 import { Answer, type OutstandingRequest, OutstandingRequests } from './outstanding-requests.ts';
 import type { ScratchTlps } from './scratch-tlps.ts';
 
@@ -52,21 +51,22 @@ export class HostDownstream {
     return this.#outstanding.size;
   }
 
-  /** Returns the link the request went to, `undefined` when it was answered or dropped here. */
-  request(now: Nanos, tlp: Tlp): LinkPort | undefined {
+  request(now: Nanos, tlp: Tlp): void {
     switch (tlp.kind) {
       case TlpKind.CfgRd1:
       case TlpKind.CfgWr1:
-        return this.#configRequest(now, tlp);
+        this.#configRequest(now, tlp);
+        return;
       case TlpKind.Cpl:
       case TlpKind.CplD:
         assert(false, 'completions to a function are made by the DMA service alone');
-        return undefined;
+        return;
       default:
         break;
     }
     const slot = isMemory(tlp.kind) && hasSafeAddress(tlp) ? this.#slotOfAddress(tlp) : undefined;
-    return slot === undefined ? this.#unroutable(now, tlp) : this.#send(now, slot, tlp);
+    if (slot === undefined) this.#unroutable(now, tlp);
+    else this.#send(now, slot, tlp);
   }
 
   #slotOfAddress(tlp: Tlp): HostSlot | undefined {
@@ -74,14 +74,15 @@ export class HostDownstream {
   }
 
   /** Type 1 to the secondary bus becomes type 0; behind a port there is device 0 alone (7.3.1). */
-  #configRequest(now: Nanos, tlp: Tlp): LinkPort | undefined {
+  #configRequest(now: Nanos, tlp: Tlp): void {
     const slot = this.#routes.slotOfRow[this.#routes.table.rowOfBus(tlp.completerId >>> 8)];
     if (slot === undefined || ((tlp.completerId >>> 3) & 31) !== 0) {
-      return this.#unroutable(now, tlp);
+      this.#unroutable(now, tlp);
+      return;
     }
     if (slot.state === 'waiting') {
       this.#answer(now, tlp, CompletionStatus.CRS);
-      return undefined;
+      return;
     }
     const down = this.#scratch.borrow();
     copyConfigRequest(down, tlp);
@@ -91,12 +92,11 @@ export class HostDownstream {
       const value = readLittleEndian32(tlp.payload, tlp.payloadOffset);
       slot.shadow.write(tlp.completerId, tlp.register, value, tlp.firstBe);
     }
-    const link = this.#send(now, slot, down);
+    this.#send(now, slot, down);
     this.#scratch.giveBack(down);
-    return link;
   }
 
-  #send(now: Nanos, slot: HostSlot, tlp: Tlp): LinkPort | undefined {
+  #send(now: Nanos, slot: HostSlot, tlp: Tlp): void {
     const { row, link, counters } = slot;
     const nonPosted = flowClassOf(tlp.kind) === FlowClass.NON_POSTED;
     if (link === undefined || row === undefined) {
@@ -106,7 +106,7 @@ export class HostDownstream {
       } else {
         counters.dropped++;
       }
-      return undefined;
+      return;
     }
     if (nonPosted) {
       assert(!this.#outstanding.has(tlp), 'a tag is not reused while its request is outstanding');
@@ -116,7 +116,6 @@ export class HostDownstream {
     }
     counters.countDown(tlp);
     link.sendTlp(now, row.slot, row.generation, tlp);
-    return link;
   }
 
   /**
@@ -169,7 +168,7 @@ export class HostDownstream {
     }
   }
 
-  #unroutable(now: Nanos, tlp: Tlp): undefined {
+  #unroutable(now: Nanos, tlp: Tlp): void {
     this.#routes.stray.unroutable++;
     if (flowClassOf(tlp.kind) === FlowClass.NON_POSTED) this.#answer(now, tlp, CompletionStatus.UR);
   }

@@ -91,8 +91,6 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   /** The highest generation each box slot was ever bound with here, by box and slot. */
   readonly #generations = new Map<string, number>();
   #lastPeer: HostPeer | undefined;
-  /** Calls of a link on this proxy under way: it flushes itself at the end of its turn. */
-  #linkCalls = 0;
 
   constructor(options: HostProxyOptions) {
     this.hostId = options.hostId;
@@ -155,7 +153,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     for (const { slot, generation } of wereReady) {
       this.#tellDown(now, slot, generation, false, 'the row was taken out of the table');
     }
-    for (const peer of [...this.#peers.values()]) this.#applyStates(now, peer);
+    for (const peer of this.#peers.values()) this.#applyStates(now, peer);
     return [];
   }
 
@@ -189,8 +187,15 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   }
 
   request(now: Nanos, tlp: Tlp): void {
-    const link = this.#downstream.request(now, tlp);
-    if (link !== undefined && this.#linkCalls === 0) link.flush(now);
+    this.#downstream.request(now, tlp);
+  }
+
+  /**
+   * Sends what was queued since the last call. The owner calls it at the end of each turn, so that
+   * what a turn has caused leaves in as few frames as hold it. A link does it for its own turns.
+   */
+  flush(now: Nanos): void {
+    for (const peer of this.#peers.values()) peer.link.flush(now);
   }
 
   /** Also refused: memory that shares an address with a window of the table. */
@@ -238,7 +243,6 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     if (peer === undefined) return true;
     const tlp = this.#scratch.borrow();
     const wait = peer.kept.size > 0;
-    this.#linkCalls++;
     const answered = this.#upstream.receive(
       now,
       peer,
@@ -251,7 +255,6 @@ export class HostProxy implements DownstreamFabric, LinkUser {
       0,
       wait,
     );
-    this.#linkCalls--;
     const done = answered === DONE;
     if (!done) {
       peer.kept.push(slot, generation, bytes, offset, length, tlp.payloadBytes, answered);
@@ -276,11 +279,8 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   linkResume(now: Nanos, link: LinkPort): void {
     const peer = this.#peerOf(link);
     if (peer === undefined) return;
-    this.#linkCalls++;
     this.#drain(now, peer);
     this.#rootSide.resume(now);
-    this.#linkCalls--;
-    if (peer.live) link.flush(now);
   }
 
   linkDown(now: Nanos, link: LinkPort, reason: string): void {
@@ -369,7 +369,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   }
 
   #applyStates(now: Nanos, peer: HostPeer): void {
-    for (const slot of [...peer.slots.keys()]) this.#applyState(now, peer, slot);
+    for (const slot of peer.slots.keys()) this.#applyState(now, peer, slot);
   }
 
   /** Lets what the box said of a slot take effect, if it speaks of the generation in the table. */
