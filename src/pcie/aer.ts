@@ -3,7 +3,7 @@
  * 7.8.4 and 6.2): status, mask and severity of each error, and the header of the first TLP that
  * caused an uncorrectable one.
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 import type { ConfigSpace } from './config-space.ts';
 
 export const AER_CAPABILITY_ID = 0x0001;

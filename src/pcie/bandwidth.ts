@@ -6,7 +6,7 @@
  * Rates are payload bytes a nanosecond, that is GB/s (10^9), unless the name says Gb/s. Generation 6
  * is approximate: its flits are treated as an encoding of 242 in 256 with the DLLPs of generation 5.
  */
-import { DxpuError } from '../base/errors.ts';
+import { DxpuError } from '#base/errors';
 
 export interface PcieLink {
   /** 1 to 6. */

@@ -3,7 +3,7 @@
  * address bits below a BAR's size are read-only zeros, so that what software reads back after
  * writing all ones is the size.
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 import { BASE_ADDRESS_0, type ConfigSpace } from './config-space.ts';
 
 export const BAR_COUNT = 6;

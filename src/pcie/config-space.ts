@@ -8,7 +8,7 @@
  * at construction, and keeps no copy of what they hold: it reads them here. Software's side is
  * `read32` and `write`; hardware's side is `set32`, `setBits` and `clearBits`.
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 
 // The header shared by type 0 and type 1 (7.5.1.1).
 export const VENDOR_ID = 0x00;

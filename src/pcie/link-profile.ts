@@ -4,7 +4,7 @@
  * and not confirmed; each profile names those fields in `recalled`, and whatever prints one of them
  * says so.
  */
-import { DxpuError } from '../base/errors.ts';
+import { DxpuError } from '#base/errors';
 import { type PcieLink, DEFAULT_PCIE_LINK, checkPcieLink, readGbytesPerS } from './bandwidth.ts';
 
 export interface LinkProfile extends PcieLink {

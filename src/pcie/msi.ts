@@ -2,7 +2,7 @@
  * Message signalled interrupts: the MSI capability with 64-bit address, 1 to 32 vectors and optional
  * per-vector masking (PCIe 5.0 base, 7.7.1 and 6.1.4).
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 import type { ConfigSpace } from './config-space.ts';
 
 export const MSI_CAPABILITY_ID = 0x05;

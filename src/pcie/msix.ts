@@ -7,7 +7,7 @@
  * the table, whether a message may go out. A reset of the function resets both: `ConfigSpace.reset`
  * and `MsixTable.reset`.
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 import type { ConfigSpace } from './config-space.ts';
 
 export const MSIX_CAPABILITY_ID = 0x11;

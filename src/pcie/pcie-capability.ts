@@ -2,7 +2,7 @@
  * The PCI Express capability, version 2, of an endpoint or a port (PCIe 5.0 base, 7.5.3). The slot
  * registers of a hot-plug port are in `pcie-slot.ts`.
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 import type { ConfigSpace } from './config-space.ts';
 
 export const PCIE_CAPABILITY_ID = 0x10;

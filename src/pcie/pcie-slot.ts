@@ -4,7 +4,7 @@
  * 6.7.3). There is no power controller and no button: software is told of presence and link changes
  * and its commands take effect at once (No Command Completed Support).
  */
-import { assert } from '../base/assert.ts';
+import { assert } from '#base/assert';
 import type { ConfigSpace } from './config-space.ts';
 import {
   LINK_CONTROL,
