@@ -99,11 +99,12 @@ export class Ingress {
 
   /** Acknowledgement and credits have gone out; a reported gap if `withNak`. */
   told(withNak: boolean): void {
+    if (withNak) this.nakDue = false;
     this.pending = false;
-    this.urgent = false;
+    // A gap that this frame could not report still has to be.
+    this.urgent = this.nakDue;
     this.#frames = 0;
     this.#bytes = 0;
-    if (withNak) this.nakDue = false;
     this.credits.advertise();
   }
 

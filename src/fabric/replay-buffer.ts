@@ -107,11 +107,9 @@ export class ReplayBuffer {
     return Ack.NEWS;
   }
 
-  /** Frames to be sent again from the oldest on. Returns how many had been sent. */
-  rewind(): number {
-    const count = distance(this.cursor, this.base);
+  /** What is not acknowledged is to be sent again, from the oldest on. */
+  rewind(): void {
     this.cursor = this.base;
-    return count;
   }
 
   /** Test only: goes on at `sequence` as if what was sent had never been. */

@@ -7,12 +7,9 @@
  *   ended      `linkDown` has been called; nothing does anything any more
  *
  * Who owns what: the session owns an `Egress` (TLPs to frames, replay buffer, credits to send), an
- * `Ingress` (frames to TLPs, credits granted), the deadlines, and the connection while it has one. Its
- * owner (`HostLink` or `BoxLinks`) finds connections, does the handshake and calls `attach`.
- *
- * When frames go: a DATA frame on `flush`, when full, and at the end of a turn, but only while the
- * transport takes frames; meanwhile TLPs gather in the open frame. A frame of acknowledgement and
- * credits alone goes only if no DATA frame went first, see `#tellPeer`.
+ * `Ingress` (frames to TLPs, credits granted), a `FrameSender` (when frames go), and the connection
+ * while it has one. Its owner (`HostLink` or `BoxLinks`) finds connections, does the handshake and
+ * calls `attach`.
  */
 import type { Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
@@ -20,26 +17,16 @@ import type { FlowClass, Tlp } from '#pcie/tlp';
 import type { Connection, ConnectionSession } from './connection.ts';
 import { creditUnits } from './credits.ts';
 import { Egress, type EgressSink } from './egress.ts';
-import {
-  EndCode,
-  FLAG_NAK,
-  type Frame,
-  FrameType,
-  refreshSessionHeader,
-  SESSION_HEADER_BYTES,
-  writeSessionHeader,
-} from './frame.ts';
+import { EndCode, FLAG_NAK, type Frame, FrameType } from './frame.ts';
+import { FrameSender } from './frame-sender.ts';
 import { type Hello, PROTOCOL_VERSION } from './hello.ts';
 import { Ingress } from './ingress.ts';
 import type { LinkCounters } from './link-counters.ts';
 import type { LinkOptions, LinkTap } from './link-options.ts';
 import type { LinkPort, LinkUser, SlotState } from './link-user.ts';
-import { PingClock } from './ping.ts';
 import { Ack } from './replay-buffer.ts';
 import { distance } from './sequence.ts';
 import type { PeerIdentity } from './transport.ts';
-
-const MAX_REPLAY_BACKOFF = 64;
 
 export interface SessionOwner {
   /** The session has lost its connection and is resuming. */
@@ -58,24 +45,15 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
   readonly #owner: SessionOwner;
   readonly #egress: Egress;
   readonly #ingress: Ingress;
-  readonly #pings: PingClock;
+  readonly #sender: FrameSender;
   #connection: Connection | undefined;
   /** Has had a connection. */
   #begun = false;
-  /** The transport takes frames. */
-  #writable = false;
-  /** What is in the open frame is to go as soon as the transport takes frames. */
-  #flushWanted = false;
   #inTurn = false;
-  #pongId = -1;
   /** Bit per flow class: `canSend` has said no, `linkResume` is owed. */
   #refused = 0;
   #lastFrameNs = 0;
   #resumeUntilNs = Infinity;
-  #pingAtNs = Infinity;
-  #ackAtNs = Infinity;
-  #replayAtNs = Infinity;
-  #replayBackoff = 1;
 
   /** `hello` is the peer's, of the new session. */
   constructor(
@@ -102,7 +80,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
       this,
     );
     this.#ingress = new Ingress(options, hello, this, user, counters);
-    this.#pings = new PingClock(counters);
+    this.#sender = new FrameSender(options, counters, this.#egress, this.#ingress);
     counters.sessions++;
   }
 
@@ -133,7 +111,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
 
   /**
    * Goes on over `connection`, from what the peer's HELLO says it has. Returns what is wrong with
-   * that, or `undefined`; then nothing has changed.
+   * that, or `undefined`. If something is wrong the session is to be ended.
    */
   attach(now: Nanos, connection: Connection, hello: Hello): string | undefined {
     const replay = this.#egress.replay;
@@ -147,19 +125,14 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     if (!this.#egress.credits.update(hello.limits)) return 'grants more credit than can be';
     this.#connection?.close();
     replay.ack(hello.nextExpected);
-    this.counters.replayedFrames += replay.rewind();
+    replay.rewind();
     if (resumed && this.#options.faults.noReplay === true) replay.forget(hello.nextExpected);
     this.#ingress.restart();
-    this.#pings.forget();
     this.#connection = connection;
     connection.session = this;
-    this.#writable = true;
-    this.#pongId = -1;
+    this.#sender.attach(now, connection.transport);
     this.#lastFrameNs = now;
     this.#resumeUntilNs = Infinity;
-    this.#replayAtNs = Infinity;
-    this.#replayBackoff = 1;
-    this.#pingAtNs = now;
     if (resumed) this.counters.resumes++;
     this.#begun = true;
     return undefined;
@@ -167,7 +140,6 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
 
   /** After `attach`: sends what waits. */
   start(now: Nanos): void {
-    this.#flushWanted = true;
     this.turnEnd(now);
     this.tick(now);
   }
@@ -188,8 +160,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
   }
 
   flush(now: Nanos): void {
-    this.#flushWanted = true;
-    this.#pump(now);
+    this.#sender.flush(now);
   }
 
   release(now: Nanos, flow: FlowClass, payloadBytes: number): void {
@@ -198,11 +169,11 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     ingress.credits.release(flow, creditUnits(payloadBytes));
     ingress.pending = true;
     // In a turn the end of it decides, when all that was caused by it is known.
-    if (!this.#inTurn) this.#tellPeer(now);
+    if (!this.#inTurn) this.#sender.tellPeer(now);
   }
 
   sealed(now: Nanos): void {
-    this.#pump(now);
+    this.#sender.pump(now);
   }
 
   /** A checked frame of a session. */
@@ -218,10 +189,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
       this.violation(now, 'acknowledged a frame that was never sent');
       return;
     }
-    if (ack === Ack.NEWS) {
-      this.#replayBackoff = 1;
-      this.#replayAtNs = replay.inFlight > 0 ? now + this.#replayTimeoutNs() : Infinity;
-    }
+    if (ack === Ack.NEWS) this.#sender.acknowledged(now);
     if (!this.#egress.credits.update(frame.limits)) {
       this.violation(now, 'grants more credit than can be');
       return;
@@ -233,18 +201,17 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
         return;
       }
       case FrameType.PING:
-        this.#pongId = frame.pingId;
-        this.#ingress.ping(frame.sequence);
+        this.#sender.pinged(frame.pingId, frame.sequence);
         return;
       case FrameType.PONG:
-        this.#pings.end(now, frame.pingId);
+        this.#sender.ponged(now, frame.pingId);
         break;
       default:
         break;
     }
     if ((frame.flags & FLAG_NAK) !== 0) {
       counters.naksReceived++;
-      counters.replayedFrames += replay.rewind();
+      replay.rewind();
     }
   }
 
@@ -253,33 +220,28 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     if (this.#connection === undefined) return;
     const egress = this.#egress;
     egress.drain(now);
-    this.flush(now);
+    this.#sender.flush(now);
     if (this.#refused !== 0 && this.#mayResume()) {
       this.#refused = 0;
       this.#user.linkResume(now, this);
       if (!this.live) return;
-      this.flush(now);
+      this.#sender.flush(now);
     }
-    this.#tellPeer(now);
+    this.#sender.tellPeer(now);
   }
 
   writable(now: Nanos): void {
-    this.#writable = true;
-    this.#pump(now);
-    this.#tellPeer(now);
+    this.#sender.writable(now);
   }
 
   connectionLost(now: Nanos, reason: string): void {
     if (!this.live || this.#connection === undefined) return;
     this.#connection.close();
     this.#connection = undefined;
-    this.#writable = false;
+    this.#sender.detach();
     this.#inTurn = false;
     this.counters.connectionsLost++;
     this.#resumeUntilNs = now + this.#options.resumeWindowNs;
-    this.#pingAtNs = Infinity;
-    this.#ackAtNs = Infinity;
-    this.#replayAtNs = Infinity;
     this.#owner.sessionDetached(now, this, reason);
   }
 
@@ -297,6 +259,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     this.counters.sessionsLost++;
     const connection = this.#connection;
     this.#connection = undefined;
+    this.#sender.detach();
     if (code !== undefined) connection?.end(now, FrameType.BYE, code, reason);
     else connection?.close();
     this.#user.linkDown(now, this, reason);
@@ -307,7 +270,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     if (!this.live) return Infinity;
     if (this.#connection === undefined) return this.#resumeUntilNs;
     const deadNs = this.#lastFrameNs + this.#options.deadPeerNs;
-    return Math.min(deadNs, this.#pingAtNs, this.#ackAtNs, this.#replayAtNs);
+    return Math.min(deadNs, this.#sender.nextDeadlineNs());
   }
 
   tick(now: Nanos): void {
@@ -323,108 +286,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
       this.connectionLost(now, `no frame from the peer for ${options.deadPeerNs / 1e6} ms`);
       return;
     }
-    if (now >= this.#pingAtNs) {
-      this.#pingAtNs = now + options.pingIntervalNs;
-      this.#ping(now);
-    }
-    if (now >= this.#replayAtNs) {
-      // Ask what has arrived rather than send it all again: on a transport that only got slow
-      // nothing is wasted, on one that lost frames the answer is a NAK.
-      this.counters.replayTimeouts++;
-      this.#replayBackoff = Math.min(MAX_REPLAY_BACKOFF, this.#replayBackoff * 2);
-      this.#replayAtNs = now + this.#replayTimeoutNs();
-      this.#ping(now);
-    }
-    if (now >= this.#ackAtNs) {
-      this.#ackAtNs = Infinity;
-      this.#ingress.urgent = true;
-      this.#tellPeer(now);
-    }
-  }
-
-  /** Hands frames to the transport while it takes them. */
-  #pump(now: Nanos): void {
-    if (this.#connection === undefined) return;
-    const egress = this.#egress;
-    const replay = egress.replay;
-    while (this.#writable) {
-      if (replay.cursor !== replay.next) this.#transmit(now);
-      else if (this.#flushWanted && egress.hasOpenFrame) egress.seal();
-      else break;
-    }
-    if (!egress.hasOpenFrame && replay.cursor === replay.next) this.#flushWanted = false;
-  }
-
-  #transmit(now: Nanos): void {
-    const replay = this.#egress.replay;
-    const ingress = this.#ingress;
-    const offset = replay.offsetOf(replay.cursor);
-    const length = replay.lengthOf(replay.cursor);
-    let frame = replay.bytes.subarray(offset, offset + length);
-    if (replay.passCursor()) {
-      refreshSessionHeader(replay.view, offset, ingress.expected, ingress.credits.granted);
-    } else {
-      // A copy: once the first transmission is acknowledged its bytes are used anew, while a
-      // transport may still be busy with the second.
-      frame = frame.slice();
-      const view = new DataView(frame.buffer);
-      refreshSessionHeader(view, 0, ingress.expected, ingress.credits.granted);
-    }
-    if (this.#replayAtNs === Infinity) this.#replayAtNs = now + this.#replayTimeoutNs();
-    this.counters.out.frames++;
-    this.counters.out.frameBytes += length;
-    this.#handOver(now, frame, false);
-  }
-
-  /**
-   * Sends acknowledgement, credits and answers in a frame of their own, if one is due that no DATA
-   * frame has carried: an answer to a ping, a gap, a duplicate, half a window of credit, many frames
-   * or bytes received, or the acknowledgement delay gone by. Otherwise sets the delay.
-   */
-  #tellPeer(now: Nanos): void {
-    if (this.#connection === undefined) return;
-    const ingress = this.#ingress;
-    const due = ingress.urgent || this.#pongId >= 0 || ingress.credits.updateDue;
-    if (!due) {
-      if (ingress.pending && this.#ackAtNs === Infinity) {
-        this.#ackAtNs = now + this.#options.ackDelayNs;
-      }
-      return;
-    }
-    if (!this.#writable) return;
-    const flags = ingress.nakDue ? FLAG_NAK : 0;
-    if (ingress.nakDue) this.counters.naksSent++;
-    const pongId = this.#pongId;
-    this.#pongId = -1;
-    this.#sendBare(now, pongId >= 0 ? FrameType.PONG : FrameType.CONTROL, flags, pongId);
-  }
-
-  #ping(now: Nanos): void {
-    if (this.#connection === undefined || !this.#writable) return;
-    this.#sendBare(now, FrameType.PING, 0, this.#pings.begin(now));
-  }
-
-  #sendBare(now: Nanos, type: FrameType, flags: number, pingId: number): void {
-    const ingress = this.#ingress;
-    const length = SESSION_HEADER_BYTES + (type === FrameType.CONTROL ? 0 : 4);
-    const bytes = new Uint8Array(length);
-    const view = new DataView(bytes.buffer);
-    const { granted } = ingress.credits;
-    const { cursor } = this.#egress.replay;
-    writeSessionHeader(view, 0, type, flags, length, cursor, ingress.expected, granted);
-    if (type !== FrameType.CONTROL) view.setUint32(SESSION_HEADER_BYTES, pingId);
-    this.counters.controlFrames++;
-    this.#handOver(now, bytes, type !== FrameType.PING);
-  }
-
-  #handOver(now: Nanos, frame: Uint8Array, withNak: boolean): void {
-    const connection = this.#connection;
-    if (connection === undefined) return;
-    const nakStays = this.#ingress.nakDue && !withNak;
-    this.#ingress.told(withNak);
-    if (nakStays) this.#ingress.urgent = true;
-    this.#ackAtNs = Infinity;
-    this.#writable = connection.transport.send(now, frame);
+    this.#sender.tick(now);
   }
 
   #mayResume(): boolean {
@@ -433,12 +295,6 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
       if (wanted && this.#egress.halfEmpty(flow as FlowClass, this.#options)) return true;
     }
     return false;
-  }
-
-  #replayTimeoutNs(): number {
-    const { replayTimerFloorNs, ackDelayNs } = this.#options;
-    const usualNs = 2 * (this.counters.rttLastNs + ackDelayNs);
-    return Math.max(replayTimerFloorNs, usualNs) * this.#replayBackoff;
   }
 }
 
