@@ -60,6 +60,7 @@ export function sgemm(
   k: number,
   accumulate: boolean,
 ): void {
+  if (n === 0) return;
   const floats = memory.floats;
   for (let i = 0; i < m; i++) {
     const row = c + i * n;

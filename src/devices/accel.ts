@@ -81,6 +81,14 @@ class Accelerator implements Device, RegisterBar, ChannelContext {
     if (!(this.nsPerFlop >= 0 && this.nsPerFlop < Infinity)) {
       throw invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
     }
+    const maxPayloadBytes = options.maxPayloadBytes ?? 512;
+    const maxReadRequestBytes = options.maxReadRequestBytes ?? 4096;
+    const completionTimeoutNs = options.completionTimeoutNs ?? 4e9;
+    checkPowerOfTwo('maxPayloadBytes', maxPayloadBytes, 128, 4096);
+    checkPowerOfTwo('maxReadRequestBytes', maxReadRequestBytes, 128, 4096);
+    if (!(completionTimeoutNs > 0 && completionTimeoutNs < Infinity)) {
+      throw invalid(`completionTimeoutNs must be a number above 0: ${completionTimeoutNs}`);
+    }
     const uuidBytes = parseUuid(options.uuid);
     this.#uuidWords = wordsOf(uuidBytes);
     this.#log = options.log ?? (() => {});
@@ -116,9 +124,9 @@ class Accelerator implements Device, RegisterBar, ChannelContext {
       msiVectors: 1,
       dmaChannels: 2 * channels,
       tags,
-      maxPayloadBytes: options.maxPayloadBytes ?? 512,
-      maxReadRequestBytes: options.maxReadRequestBytes ?? 4096,
-      completionTimeoutNs: options.completionTimeoutNs ?? 4e9,
+      maxPayloadBytes,
+      maxReadRequestBytes,
+      completionTimeoutNs,
     });
     for (let index = 0; index < channels; index++) {
       this.#channels.push(new AccelChannel(index, this));
