@@ -274,9 +274,10 @@ export class ConfigSpace {
 }
 
 function wordIndex(register: number): number {
+  // A plain text: building one with the number in it would cost more than the access.
   assert(
     register >= 0 && register < CONFIG_SPACE_BYTES && (register & 3) === 0,
-    `not a config register: ${register}`,
+    'not a config register',
   );
   return register >>> 2;
 }

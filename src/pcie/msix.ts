@@ -180,7 +180,7 @@ export class Msix {
    * function is masked it becomes pending, when MSI-X is disabled nothing happens.
    */
   raise(vector: number): boolean {
-    assert(vector >= 0 && vector < this.table.vectors, `no such MSI-X vector: ${vector}`);
+    assert(vector >= 0 && vector < this.table.vectors, 'no such MSI-X vector');
     if (!this.enabled) return false;
     if (!this.functionMasked && !this.table.isMasked(vector)) return true;
     this.table.setPending(vector, true);

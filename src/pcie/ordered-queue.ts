@@ -96,7 +96,7 @@ export class OrderedQueue {
    * Nothing is queued until `commit`; a second `reserve` forgets the first.
    */
   reserve(flow: FlowClass, bytes: number): Reservation {
-    assert(bytes > 0 && bytes % 4 === 0, `a TLP is a whole number of double words: ${bytes}`);
+    assert(bytes > 0 && (bytes & 3) === 0, 'a TLP is a whole number of double words');
     const ring = this.#ring(flow);
     const offset = ring.place(bytes);
     assert(offset >= 0, 'no room in the queue: hasRoom must be asked first');
