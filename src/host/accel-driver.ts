@@ -1,82 +1,261 @@
 /**
  * Driver of the reference accelerator, written from docs/accelerator-datasheet.md alone. Every
  * operation is a task: run it with `runTask(host, clock, task)`, or `yield*` it in another task.
+ * Operations of several tasks on one driver may overlap; the device runs their commands in the order
+ * they were given.
  */
+import { assert } from '#base/assert';
+import { DxpuError } from '#base/errors';
+import * as layout from './accel-layout.ts';
+import { type ComputeContext, copyCommands, saxpy, sgemm } from './accel-compute.ts';
+import { type DeviceBuffer, DeviceMemory } from './accel-memory.ts';
+import { AccelRing, type RingCommand } from './accel-ring.ts';
 import type { HostBuffer } from './host-memory.ts';
+import { mmioRead32, mmioWrite32 } from './host-operations.ts';
 import type { PciFunction } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
-import type { Task } from './task.ts';
+import { inScope, type Task } from './task.ts';
 
 export interface AccelDriverOptions {
-  /** How to learn that a fence was written. Default `msi` (with the fence checked at the deadline too). */
+  /**
+   * How to learn that a command finished. Default `msi`, or `poll` where the function has no MSI.
+   * Either way the channel's status is looked at now and then.
+   */
   readonly wait?: 'msi' | 'poll';
-  /** Between two looks at a fence when polling. Default 20 µs. */
+  /** Between two looks at the fence when polling. Default 20 µs. */
   readonly pollIntervalNs?: number;
-  /** A command that takes longer ends its caller with `deadline_exceeded`. Default 10 s. */
+  /** No command finished for so long: its caller gets `deadline_exceeded`. Default 10 s. */
   readonly commandTimeoutNs?: number;
-  /** Commands in the ring. Default 256. */
+  /** Entries in the command ring, a power of two from 2 to 65536. Default 256. */
   readonly ringEntries?: number;
+  /** Which of the function's channels to use. Default 0. */
+  readonly channel?: number;
+  /** Largest copy of one command. Default 16 MiB. */
+  readonly copyChunkBytes?: number;
+  /** Largest kernel of one command, in floating-point operations, at most 2^31. Default 2^26. */
+  readonly kernelFlops?: number;
+  /** Host memory, and as much device memory, that a computation stages at once. Default 16 MiB. */
+  readonly stagingBytes?: number;
 }
 
-/** A range of device memory. */
-export interface DeviceBuffer {
-  /** Byte offset in device memory. */
-  readonly offset: number;
-  readonly bytes: number;
-}
+const MIB = 2 ** 20;
+const TWO_TO_32 = 0x1_0000_0000;
 
 /**
  * Errors of every operation: `unavailable` when the function was removed, `deadline_exceeded`,
  * `aborted` with the device's error register decoded in the message and in `details`,
- * `resource_exhausted` for no host or device memory.
+ * `resource_exhausted` for no host or device memory, `cancelled` after `close`.
  */
 export class AccelDriver {
-  /** Resets the accelerator, checks its identity and version, sets up its ring and interrupt. */
-  static *open(
-    _host: SoftHost,
-    _fn: PciFunction,
-    _options?: AccelDriverOptions,
+  readonly fn: PciFunction;
+  readonly memoryBytes: number;
+  /** The function's UUID, lower-case 8-4-4-4-12. */
+  readonly uuid: string;
+  readonly #ring: AccelRing;
+  readonly #deviceMemory: DeviceMemory;
+  readonly #context: ComputeContext;
+  #isOpen = true;
+
+  private constructor(
+    host: SoftHost,
+    fn: PciFunction,
+    ring: AccelRing,
+    memoryBytes: number,
+    uuid: string,
+    options: Required<AccelDriverOptions>,
+  ) {
+    this.fn = fn;
+    this.#ring = ring;
+    this.memoryBytes = memoryBytes;
+    this.uuid = uuid;
+    this.#deviceMemory = new DeviceMemory(memoryBytes);
+    const { copyChunkBytes, kernelFlops, stagingBytes } = options;
+    this.#context = {
+      ring,
+      hostMemory: host.memory,
+      deviceMemory: this.#deviceMemory,
+      copyChunkBytes,
+      kernelFlops,
+      stagingBytes,
+    };
+  }
+
+  /** Resets the accelerator, checks its identity and version, sets up a ring and the interrupt. */
+  static open(
+    host: SoftHost,
+    fn: PciFunction,
+    options: AccelDriverOptions = {},
   ): Task<AccelDriver> {
-    throw new Error('to be written');
+    return inScope(fn.scope, AccelDriver.#open(host, fn, withDefaults(fn, options)));
   }
-  get memoryBytes(): number {
-    throw new Error('to be written');
+
+  static *#open(
+    host: SoftHost,
+    fn: PciFunction,
+    options: Required<AccelDriverOptions>,
+  ): Task<AccelDriver> {
+    if (fn.vendorId !== layout.ACCEL_VENDOR_ID || fn.deviceId !== layout.ACCEL_DEVICE_ID) {
+      throw new DxpuError('failed_precondition', `slot ${fn.virtualSlot} holds no accelerator`);
+    }
+    const registers = fn.bars.find((bar) => bar.index === layout.REGISTER_BAR);
+    const memory = fn.bars.find((bar) => bar.index === layout.MEMORY_BAR);
+    if (registers === undefined || memory === undefined) {
+      throw new DxpuError('failed_precondition', 'the accelerator lacks BAR 0 or BAR 2');
+    }
+    const base = registers.address;
+    const id = yield* mmioRead32(host, base + layout.ID);
+    const version = yield* mmioRead32(host, base + layout.VERSION);
+    if (id !== layout.ID_VALUE || version >>> 16 !== layout.VERSION_MAJOR) {
+      throw new DxpuError(
+        'failed_precondition',
+        `not an accelerator this driver knows: ID 0x${id.toString(16)}, ` +
+          `version 0x${version.toString(16)}`,
+      );
+    }
+    const channels = yield* mmioRead32(host, base + layout.CHANNELS);
+    if (options.channel >= channels) {
+      throw new DxpuError(
+        'invalid_argument',
+        `channel ${options.channel} does not exist: the accelerator has ${channels}`,
+      );
+    }
+    yield* resetDevice(host, base);
+    const low = yield* mmioRead32(host, base + layout.MEMORY_BYTES_LO);
+    const high = yield* mmioRead32(host, base + layout.MEMORY_BYTES_HI);
+    const uuid = yield* readUuid(host, base);
+    const ring = new AccelRing(host, base, {
+      entries: options.ringEntries,
+      channel: options.channel,
+      interrupt: options.wait === 'msi' ? host.msiSignal(fn.virtualSlot, 0) : undefined,
+      pollIntervalNs: options.pollIntervalNs,
+      commandTimeoutNs: options.commandTimeoutNs,
+    });
+    try {
+      yield* ring.start();
+    } catch (error) {
+      ring.dispose();
+      throw error;
+    }
+    return new AccelDriver(host, fn, ring, high * TWO_TO_32 + low, uuid, options);
   }
-  /** Device memory, until `freeDevice`. */
-  allocDevice(_bytes: number): DeviceBuffer {
-    throw new Error('to be written');
+
+  /** Device memory, until `freeDevice`. Fails with `resource_exhausted`. */
+  allocDevice(bytes: number): DeviceBuffer {
+    return this.#deviceMemory.alloc(bytes);
   }
-  freeDevice(_buffer: DeviceBuffer): void {
-    throw new Error('to be written');
+
+  freeDevice(buffer: DeviceBuffer): void {
+    this.#deviceMemory.free(buffer);
   }
-  /** HtoD by the copy engine, `bytes` (default all) from `from`. Big copies take several commands. */
-  *upload(_from: HostBuffer, _deviceOffset: number, _bytes?: number): Task<void> {
-    throw new Error('to be written');
+
+  /** HtoD by the copy engine: the first `bytes` (default all) of `from`. */
+  upload(from: HostBuffer, deviceOffset: number, bytes: number = from.bytes.length): Task<void> {
+    return this.run(this.#copies(layout.Opcode.COPY_HTOD, from.address, deviceOffset, bytes));
   }
-  /** DtoH by the copy engine. */
-  *download(_deviceOffset: number, _into: HostBuffer, _bytes?: number): Task<void> {
-    throw new Error('to be written');
+
+  /** DtoH by the copy engine: into the first `bytes` (default all) of `into`. */
+  download(deviceOffset: number, into: HostBuffer, bytes: number = into.bytes.length): Task<void> {
+    return this.run(this.#copies(layout.Opcode.COPY_DTOH, deviceOffset, into.address, bytes));
   }
+
   /** Sets `words` 32-bit words of device memory to `value`. */
-  *fill(_deviceOffset: number, _words: number, _value: number): Task<void> {
-    throw new Error('to be written');
+  fill(deviceOffset: number, words: number, value: number): Task<void> {
+    const opcode = layout.Opcode.FILL;
+    const scalar = value >>> 0;
+    return this.run([{ opcode, operand1: deviceOffset, operand2: words, scalar }]);
   }
-  /** a·x + y through the device: uploads, computes, downloads. */
-  *saxpy(_a: number, _x: Float32Array, _y: Float32Array): Task<Float32Array> {
-    throw new Error('to be written');
+
+  /** Does nothing for `durationNs` of the device's time: 0 to 2^32 − 1. */
+  busy(durationNs: number): Task<void> {
+    return this.run([{ opcode: layout.Opcode.NOP, durationNs }]);
   }
-  /** A (m×k) · B (k×n) through the device: uploads, computes, downloads. */
-  *sgemm(
-    _m: number,
-    _n: number,
-    _k: number,
-    _a: Float32Array,
-    _b: Float32Array,
-  ): Task<Float32Array> {
-    throw new Error('to be written');
+
+  /** Runs commands as they are, in order, and waits for the last. */
+  run(commands: readonly RingCommand[]): Task<void> {
+    return inScope(this.fn.scope, this.#ring.run(commands));
   }
-  /** Stops the accelerator and frees all memory. Never fails because the function is gone. */
+
+  /** a·x + y through the device: uploads, computes, downloads. `a` counts as single precision. */
+  saxpy(a: number, x: Float32Array, y: Float32Array): Task<Float32Array> {
+    assert(x.length === y.length, 'x and y have one length');
+    return inScope(this.fn.scope, saxpy(this.#context, a, x, y));
+  }
+
+  /**
+   * A (m×k) · B (k×n), row-major, through the device: uploads, computes, downloads. What does not fit
+   * one command or the staging memory is done in tiles, with the same result bit by bit: each element
+   * still sums over k in order.
+   */
+  sgemm(m: number, n: number, k: number, a: Float32Array, b: Float32Array): Task<Float32Array> {
+    assert(a.length === m * k && b.length === k * n, 'the matrices have the sizes given');
+    return inScope(this.fn.scope, sgemm(this.#context, m, n, k, a, b));
+  }
+
+  /** Stops the accelerator and frees all memory. Does not fail because the function is gone. */
   *close(): Task<void> {
-    throw new Error('to be written');
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    const error = new DxpuError('cancelled', 'the accelerator was closed');
+    try {
+      yield* inScope(this.fn.scope, this.#ring.stop(error));
+    } catch (failure) {
+      if (failure !== this.fn.scope.error) throw failure;
+    } finally {
+      this.#ring.dispose();
+    }
   }
+
+  #copies(
+    opcode: layout.Opcode,
+    source: number,
+    destination: number,
+    bytes: number,
+  ): RingCommand[] {
+    return copyCommands(opcode, source, destination, bytes, this.#context.copyChunkBytes);
+  }
+}
+
+function* resetDevice(host: SoftHost, base: number): Task<void> {
+  yield* mmioWrite32(host, base + layout.RESET, layout.RESET_KEY);
+  const status = yield* mmioRead32(host, base + layout.STATUS);
+  if ((status & layout.STATUS_READY) === 0) {
+    throw new DxpuError('failed_precondition', 'the accelerator is not ready after its reset');
+  }
+}
+
+function* readUuid(host: SoftHost, base: number): Task<string> {
+  const bytes = new DataView(new ArrayBuffer(16));
+  for (let at = 0; at < 16; at += 4) {
+    bytes.setUint32(at, yield* mmioRead32(host, base + layout.UUID_0 + at), true);
+  }
+  let digits = '';
+  for (let at = 0; at < 16; at++) digits += bytes.getUint8(at).toString(16).padStart(2, '0');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+function withDefaults(fn: PciFunction, options: AccelDriverOptions): Required<AccelDriverOptions> {
+  const merged = {
+    wait: options.wait ?? 'msi',
+    pollIntervalNs: options.pollIntervalNs ?? 20e3,
+    commandTimeoutNs: options.commandTimeoutNs ?? 10e9,
+    ringEntries: options.ringEntries ?? 256,
+    channel: options.channel ?? 0,
+    copyChunkBytes: options.copyChunkBytes ?? 16 * MIB,
+    kernelFlops: options.kernelFlops ?? 2 ** 26,
+    stagingBytes: options.stagingBytes ?? 16 * MIB,
+  };
+  const { ringEntries: entries } = merged;
+  if (
+    !Number.isInteger(Math.log2(entries)) ||
+    entries < layout.MIN_RING_ENTRIES ||
+    entries > layout.MAX_RING_ENTRIES
+  ) {
+    throw new DxpuError(
+      'invalid_argument',
+      `ringEntries must be a power of two from ${layout.MIN_RING_ENTRIES} to ` +
+        `${layout.MAX_RING_ENTRIES}, not ${entries}`,
+    );
+  }
+  merged.kernelFlops = Math.min(merged.kernelFlops, layout.MAX_KERNEL_FLOPS);
+  return fn.msi === undefined ? { ...merged, wait: 'poll' } : merged;
 }
