@@ -78,7 +78,6 @@ export class BoxNode {
       tick: (now) => {
         this.proxy.tick(now);
         this.links.tick(now);
-        this.proxy.flush(now);
       },
     });
   }
@@ -112,7 +111,6 @@ export class BoxNode {
   }
 
   settle(): void {
-    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 

@@ -2,7 +2,7 @@
  * A host in real time: soft host, host proxy and a link to each box, driven by one timer.
  *
  * `HostNode` owns them. Every event from outside (a frame, a timer, a table, a task) ends in
- * `settle`, which sends what it caused and arms the timer anew.
+ * `settle`, which arms the timer anew.
  */
 import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
@@ -92,7 +92,6 @@ export class HostNode {
       tick: (now) => {
         this.soft.tick(now);
         for (const { link } of this.#links.values()) link.tick(now);
-        this.proxy.flush(now);
       },
     });
   }
@@ -194,7 +193,6 @@ export class HostNode {
   }
 
   settle(): void {
-    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 

@@ -23,6 +23,7 @@ const BLOCK_SIMPLE_PACKET = 3;
 const BLOCK_ENHANCED_PACKET = 6;
 const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
 const OPTION_END = 0;
+const OPTION_COMMENT = 1;
 const OPTION_IF_NAME = 2;
 const OPTION_IF_TSRESOL = 9;
 const OPTION_SHB_USERAPPL = 4;
@@ -37,6 +38,8 @@ export interface CapturedTlp {
   readonly direction: 'down' | 'up';
   readonly tlp: Uint8Array;
 }
+
+const CONFIG_COMMENT = /^config space ((?:[0-9a-f]{2})+)$/;
 
 const pad4 = (bytes: number): number => (bytes + 3) & ~3;
 
@@ -60,8 +63,16 @@ function block(type: number, parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([frame, ...parts, tail]);
 }
 
-/** What a file begins with: the section, and one interface named after what was captured. */
-export function encodeHeader(interfaceName: string, application: string): Buffer {
+/**
+ * What a file begins with: the section, and one interface named after what was captured.
+ * `configSpace` is that of the captured function when the capture began; a replay sets its device
+ * model to it. It goes into a comment, as hexadecimal.
+ */
+export function encodeHeader(
+  interfaceName: string,
+  application: string,
+  configSpace?: Uint8Array,
+): Buffer {
   const section = Buffer.alloc(16);
   section.writeUInt32LE(BYTE_ORDER_MAGIC, 0);
   section.writeUInt16LE(1, 4);
@@ -80,6 +91,14 @@ export function encodeHeader(interfaceName: string, application: string): Buffer
       link,
       option(OPTION_IF_NAME, Buffer.from(interfaceName)),
       option(OPTION_IF_TSRESOL, Uint8Array.of(9)),
+      ...(configSpace === undefined
+        ? []
+        : [
+            option(
+              OPTION_COMMENT,
+              Buffer.from(`config space ${Buffer.from(configSpace).toString('hex')}`),
+            ),
+          ]),
       END_OF_OPTIONS,
     ]),
   ]);
@@ -119,59 +138,128 @@ interface Interface {
   readonly denominator: bigint;
 }
 
+/** What a file says of itself beside its packets. */
+export interface CaptureInfo {
+  /** Config space of the function when the capture began, as `encodeHeader` was given it. */
+  readonly configSpace: Uint8Array | undefined;
+}
+
 /**
- * The packets of a file, in order. A packet of another link type or with a bad header is given as an
- * error and reading goes on; a damaged file ends the reading with a `DxpuError` naming the byte.
+ * Reads a capture as it comes in, piece by piece. A packet of another link type or with a bad header
+ * is given as an error and reading goes on; damage ends it with a `DxpuError` naming the byte.
  */
-export function* readPackets(file: Uint8Array): Generator<ReadPacket> {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  let little = true;
-  let interfaces: Interface[] = [];
-  let number = 0;
-  for (let at = 0; at < bytes.length; ) {
-    if (bytes.length - at < 12) throw damaged(at, 'it ends within a block');
-    if (bytes.readUInt32BE(at) === BLOCK_SECTION) {
-      const magic = bytes.readUInt32LE(at + 8);
-      if (magic !== BYTE_ORDER_MAGIC && bytes.readUInt32BE(at + 8) !== BYTE_ORDER_MAGIC) {
-        throw damaged(at, 'a section has no byte order mark');
+export class PcapngReader {
+  #rest: Buffer = Buffer.alloc(0);
+  /** Bytes read before those of `#rest`. */
+  #position = 0;
+  #little = true;
+  #interfaces: Interface[] = [];
+  #packets = 0;
+  #configSpace: Uint8Array | undefined;
+
+  get info(): CaptureInfo {
+    return { configSpace: this.#configSpace };
+  }
+
+  /** The packets that are complete with these bytes. */
+  *push(chunk: Uint8Array): Generator<ReadPacket> {
+    const bytes = Buffer.concat([this.#rest, chunk]);
+    let at = 0;
+    while (bytes.length - at >= 12) {
+      if (bytes.readUInt32BE(at) === BLOCK_SECTION) this.#beginSection(bytes, at);
+      const length = this.#u32(bytes, at + 4);
+      if (length < 12 || length % 4 !== 0 || length > MAX_BLOCK_BYTES) {
+        throw this.#damaged(at, `a block claims a length of ${length} bytes`);
       }
-      little = magic === BYTE_ORDER_MAGIC;
-      interfaces = [];
+      if (at + length > bytes.length) break;
+      const end = at + length - 4;
+      if (this.#u32(bytes, end) !== length) {
+        throw this.#damaged(at, 'the two lengths of a block differ');
+      }
+      const packet = this.#block(bytes, at, end);
+      at += length;
+      if (packet !== undefined) yield packet;
     }
-    const u32 = little
-      ? (offset: number): number => bytes.readUInt32LE(offset)
-      : (offset: number): number => bytes.readUInt32BE(offset);
-    const u16 = little
-      ? (offset: number): number => bytes.readUInt16LE(offset)
-      : (offset: number): number => bytes.readUInt16BE(offset);
-    const type = u32(at);
-    const length = u32(at + 4);
-    if (length < 12 || length % 4 !== 0 || length > MAX_BLOCK_BYTES) {
-      throw damaged(at, `a block claims a length of ${length} bytes`);
+    this.#rest = bytes.subarray(at);
+    this.#position += at;
+  }
+
+  /** There is no more. Fails when the last block is incomplete. */
+  end(): void {
+    if (this.#rest.length > 0) throw this.#damaged(0, 'it ends within a block');
+  }
+
+  #beginSection(bytes: Buffer, at: number): void {
+    const magic = bytes.readUInt32LE(at + 8);
+    if (magic !== BYTE_ORDER_MAGIC && bytes.readUInt32BE(at + 8) !== BYTE_ORDER_MAGIC) {
+      throw this.#damaged(at, 'a section has no byte order mark');
     }
-    if (at + length > bytes.length) throw damaged(at, 'it ends within a block');
-    const end = at + length - 4;
-    if (u32(end) !== length) throw damaged(at, 'the two lengths of a block differ');
-    switch (type) {
+    this.#little = magic === BYTE_ORDER_MAGIC;
+    this.#interfaces = [];
+  }
+
+  #block(bytes: Buffer, at: number, end: number): ReadPacket | undefined {
+    const length = end + 4 - at;
+    switch (this.#u32(bytes, at)) {
       case BLOCK_INTERFACE:
-        if (length < 20) throw damaged(at, 'an interface block is too short');
-        interfaces.push({ linkType: u16(at + 8), ...resolutionOf(bytes, at + 16, end, u16) });
-        break;
+        if (length < 20) throw this.#damaged(at, 'an interface block is too short');
+        this.#interface(bytes, at, end);
+        return undefined;
       case BLOCK_ENHANCED_PACKET: {
-        number++;
-        if (length < 32) throw damaged(at, 'a packet block is too short');
-        const ticks = (BigInt(u32(at + 12)) << 32n) | BigInt(u32(at + 16));
-        yield packetOf(number, bytes, at + 28, u32(at + 20), end, interfaces[u32(at + 8)], ticks);
-        break;
+        this.#packets++;
+        if (length < 32) throw this.#damaged(at, 'a packet block is too short');
+        const ticks =
+          (BigInt(this.#u32(bytes, at + 12)) << 32n) | BigInt(this.#u32(bytes, at + 16));
+        const from = this.#interfaces[this.#u32(bytes, at + 8)];
+        const captured = this.#u32(bytes, at + 20);
+        return packetOf(this.#packets, bytes, at + 28, captured, end, from, ticks);
       }
-      case BLOCK_SIMPLE_PACKET:
-        number++;
-        if (length < 16) throw damaged(at, 'a packet block is too short');
-        yield packetOf(number, bytes, at + 12, u32(at + 8), end, interfaces[0], 0n);
-        break;
-      default: // Statistics, names, secrets, comments: nothing of ours.
+      case BLOCK_SIMPLE_PACKET: {
+        this.#packets++;
+        if (length < 16) throw this.#damaged(at, 'a packet block is too short');
+        const size = this.#u32(bytes, at + 8);
+        return packetOf(this.#packets, bytes, at + 12, size, end, this.#interfaces[0], 0n);
+      }
+      default: // Statistics, names, secrets: nothing of ours.
+        return undefined;
     }
-    at += length;
+  }
+
+  #interface(bytes: Buffer, at: number, end: number): void {
+    let numerator = 1000n; // Microseconds, where it does not say.
+    let denominator = 1n;
+    for (let option = at + 16; option + 4 <= end; ) {
+      const code = this.#u16(bytes, option);
+      const length = this.#u16(bytes, option + 2);
+      if (code === OPTION_END || option + 4 + length > end) break;
+      if (code === OPTION_IF_TSRESOL && length === 1) {
+        const value = bytes[option + 4] ?? 6;
+        numerator = 1_000_000_000n;
+        denominator = (value & 0x80) === 0 ? 10n ** BigInt(value) : 1n << BigInt(value & 0x7f);
+      }
+      if (code === OPTION_COMMENT) {
+        const text = bytes.toString('latin1', option + 4, option + 4 + length);
+        const match = CONFIG_COMMENT.exec(text);
+        if (match !== null) this.#configSpace = Buffer.from(match[1] ?? '', 'hex');
+      }
+      option += 4 + pad4(length);
+    }
+    this.#interfaces.push({ linkType: this.#u16(bytes, at + 8), numerator, denominator });
+  }
+
+  #u32(bytes: Buffer, offset: number): number {
+    return this.#little ? bytes.readUInt32LE(offset) : bytes.readUInt32BE(offset);
+  }
+
+  #u16(bytes: Buffer, offset: number): number {
+    return this.#little ? bytes.readUInt16LE(offset) : bytes.readUInt16BE(offset);
+  }
+
+  #damaged(at: number, what: string): DxpuError {
+    const byte = this.#position + at;
+    return new DxpuError('data_loss', `the capture is damaged at byte ${byte}: ${what}`, {
+      details: { byte },
+    });
   }
 }
 
@@ -210,32 +298,4 @@ function packetOf(
       tlp: bytes.subarray(at + PSEUDO_HEADER_BYTES, at + length),
     },
   };
-}
-
-/** Unit of time of an interface; microseconds where it does not say. */
-function resolutionOf(
-  bytes: Buffer,
-  from: number,
-  end: number,
-  u16: (offset: number) => number,
-): { numerator: bigint; denominator: bigint } {
-  for (let at = from; at + 4 <= end; ) {
-    const code = u16(at);
-    const length = u16(at + 2);
-    if (code === OPTION_END) break;
-    if (code === OPTION_IF_TSRESOL && length === 1) {
-      const value = bytes[at + 4] ?? 6;
-      const ticksPerSecond =
-        (value & 0x80) === 0 ? 10n ** BigInt(value) : 1n << BigInt(value & 0x7f);
-      return { numerator: 1_000_000_000n, denominator: ticksPerSecond };
-    }
-    at += 4 + pad4(length);
-  }
-  return { numerator: 1000n, denominator: 1n };
-}
-
-function damaged(at: number, what: string): DxpuError {
-  return new DxpuError('data_loss', `the capture is damaged at byte ${at}: ${what}`, {
-    details: { byte: at },
-  });
 }

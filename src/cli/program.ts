@@ -92,8 +92,10 @@ function addProcesses(program: Command): void {
       .description('start a box and a host on this machine, and run an sgemm on each accelerator')
       .option('--once', 'end after the first results')
       .addOption(stateOption())
-      .option('--size <n>', 'rows and columns of the matrices', whole(1, 4096), 128)
-      .action(async (options) => (await import('./start.ts')).start(options)),
+      .option('--size <n>', 'rows and columns of the matrices', whole(1, 640), 128)
+      .action(async (_options, command: Command) =>
+        (await import('./start.ts')).start(command.optsWithGlobals()),
+      ),
     ['dxpu start', 'dxpu start --once', 'dxpu start --state /tmp/dxpu-demo'],
   );
   for (const kind of ['box', 'host'] as const) {

@@ -1,0 +1,93 @@
+/**
+ * A proxy process that belongs to this one: started with an IPC channel, whose end it takes as the
+ * order to stop. So it never outlives us, however we end.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { DxpuError } from '#base/errors';
+
+const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
+const READY_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 3000;
+const SHOWN_LOG_LINES = 5;
+
+export class ProxyChild {
+  readonly name: string;
+  readonly logFile: string;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<string>;
+  #stopping = false;
+
+  /** `args` are those of the command line; stdout and stderr go to `logFile`. */
+  constructor(name: string, args: readonly string[], logFile: string) {
+    this.name = name;
+    this.logFile = logFile;
+    const log = openSync(logFile, 'w', 0o600);
+    try {
+      this.#child = spawn(process.execPath, ['--enable-source-maps', MAIN, ...args], {
+        stdio: ['ignore', log, log, 'ipc'],
+      });
+    } finally {
+      closeSync(log);
+    }
+    this.#ended = new Promise((resolve) => {
+      this.#child.once('error', (error) => resolve(`could not be started: ${error.message}`));
+      this.#child.once('exit', (code, signal) =>
+        resolve(signal === null ? `ended with status ${code}` : `was ended by ${signal}`),
+      );
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Resolves once it serves; rejects when it ends before, with what it said last. */
+  ready(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new DxpuError('deadline_exceeded', `${this.name} does not get ready`));
+      }, READY_TIMEOUT_MS);
+      this.#child.once('message', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      void this.#ended.then((how) => {
+        clearTimeout(timer);
+        reject(this.#failure(how));
+      });
+    });
+  }
+
+  /** Rejects when it ends without having been told to. */
+  async watch(): Promise<never> {
+    const how = await this.#ended;
+    if (this.#stopping) return new Promise(() => {});
+    throw this.#failure(how);
+  }
+
+  /** Tells it to stop and waits until it is gone. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const child = this.#child;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.#ended;
+    clearTimeout(timer);
+  }
+
+  #failure(how: string): DxpuError {
+    let said = '';
+    try {
+      said = readFileSync(this.logFile, 'utf8').trimEnd();
+    } catch {
+      // Nothing to add then.
+    }
+    const last = said.split('\n').slice(-SHOWN_LOG_LINES).join('\n');
+    return new DxpuError('unavailable', `${this.name} ${how}; its last words:\n${last}`, {
+      details: { process: this.name, pid: this.pid, log: this.logFile },
+    });
+  }
+}
