@@ -159,7 +159,7 @@ export function completeWithoutData(
     completerId,
     status,
     requestByteCount(request),
-    isMemoryRead(request.kind) ? firstByteAddress(request) % 128 : 0,
+    isMemoryRead(request.kind) ? firstByteAddress(request) & 127 : 0,
   );
 }
 
@@ -180,7 +180,7 @@ export function completeWithData(
   payloadOffset: number,
 ): void {
   const { requesterId, tag, trafficClass, attributes } = request;
-  const low = address % 128;
+  const low = address & 127;
   setCompletion(
     out,
     requesterId,

@@ -11,9 +11,10 @@ const PAGE_BYTES = 4096;
 
 function requestChunk(address: number, remaining: number, limit: number): number {
   // The limit counts whole double words, so a start inside one gives its first bytes away.
-  const inLimit = limit - (address % 4);
-  const inPage = PAGE_BYTES - (address % PAGE_BYTES);
-  return Math.min(remaining, inLimit, inPage);
+  const inLimit = limit - (address & 3);
+  const inPage = PAGE_BYTES - (address & (PAGE_BYTES - 1));
+  const chunk = inLimit < inPage ? inLimit : inPage;
+  return remaining < chunk ? remaining : chunk;
 }
 
 /** Bytes of the next memory read request: at most MRRS in whole DW, never crossing 4 KiB. */
@@ -37,9 +38,9 @@ export function completionChunk(
   mps: number,
   rcb: number,
 ): number {
-  const limit = mps - (address % 4);
+  const limit = mps - (address & 3);
   if (remaining <= limit) return remaining;
-  return limit - ((address + limit) % rcb);
+  return limit - ((address + limit) & (rcb - 1));
 }
 
 /**
@@ -94,11 +95,11 @@ function setMemoryRange(tlp: Tlp, address: number, bytes: number): void {
     tlp.firstBe = 0;
     return;
   }
-  const start = address % 4;
+  const start = address & 3;
   const end = start + bytes;
-  const lengthDw = Math.ceil(end / 4);
+  const lengthDw = (end + 3) >>> 2;
   const first = (0xf << start) & 0xf;
-  const last = 0xf >> (3 - ((end - 1) % 4));
+  const last = 0xf >> (3 - ((end - 1) & 3));
   tlp.lengthDw = lengthDw;
   if (lengthDw === 1) {
     tlp.firstBe = first & last;

@@ -168,7 +168,7 @@ export class CompletionTracker {
     assert(byteCount >= 1 && byteCount <= 4096, 'byte count of a request out of range');
     this.#state[tag] = OPEN;
     this.#expect[tag] = expect;
-    this.#address[tag] = address % 128;
+    this.#address[tag] = address & 127;
     this.#total[tag] = byteCount;
     this.#remaining[tag] = byteCount;
     this.#deadline[tag] = deadlineNs;

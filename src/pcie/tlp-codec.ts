@@ -1,32 +1,40 @@
 /**
  * TLPs to bytes and back, as PCIe 5.0 base chapter 2.2 lays them out (network byte order in the
  * header, payload bytes in address order, ECRC last). What is well formed: `tlp-rules.ts`.
+ *
+ * A header is handled as its three or four double words, DW 0 to 3, bit 31 being byte 0 bit 7.
  */
 import { AssertionError } from '../base/assert.ts';
 import { computeEcrc } from './ecrc.ts';
 import {
   checkRules,
-  FMT_4DW,
-  FMT_DATA,
-  LAYOUT_COMPLETION,
-  LAYOUT_CONFIG,
-  LAYOUT_IO,
-  LAYOUT_MASK,
-  LAYOUT_MESSAGE,
-  LAYOUT_PREFIX,
-  LAYOUT_RESERVED,
-  LAYOUT_UNSUPPORTED,
-  LAYOUTS,
+  fits,
+  LAYOUTS as ALL_LAYOUTS,
   misfit,
   TlpDecode,
+  TlpLayout,
 } from './tlp-rules.ts';
 import { CompletionStatus, type Tlp, type TlpKind } from './tlp.ts';
-import { copyWords } from './word-copy.ts';
+import { copyWords, reaches, readBigEndian, writeBigEndian, writeHeader } from './tlp-words.ts';
 
 export { TLP_DECODE_NAMES, TlpDecode } from './tlp-rules.ts';
 
 /** The largest TLP: 4 DW of header, 4096 bytes, ECRC. */
 export const MAX_TLP_BYTES = 16 + 4096 + 4;
+
+// A module's own constants are folded by engines; imported ones are loaded and tested every time.
+const LAYOUTS = ALL_LAYOUTS;
+const { IO, CONFIG, MESSAGE, COMPLETION, PREFIX, RESERVED, UNSUPPORTED } = TlpLayout;
+const { OK, MALFORMED_TRUNCATED, MALFORMED_LENGTH, MALFORMED_FORMAT } = TlpDecode;
+const { BAD_ECRC, UNSUPPORTED_KIND } = TlpDecode;
+const LAYOUT_MASK = 7;
+// Bits of Fmt in byte 0.
+const FMT_4DW = 0x20;
+const FMT_DATA = 0x40;
+// Bits of DW 0.
+const TH = 1 << 16;
+const TD = 1 << 15;
+const EP = 1 << 14;
 
 /** Bytes `encodeTlp` will write: 12 or 16 of header, payload, 4 of ECRC if `digest`. */
 export function encodedTlpBytes(tlp: Tlp): number {
@@ -44,104 +52,68 @@ export function encodedTlpBytes(tlp: Tlp): number {
  * Returns the bytes written.
  */
 export function encodeTlp(tlp: Tlp, bytes: Uint8Array, offset: number): number {
-  const { kind, tag, attributes, lengthDw } = tlp;
+  const { kind, tag, attributes } = tlp;
   const layout = LAYOUTS[kind] as number;
-  const field = misfit(tlp, layout);
-  if (field !== '') throw new AssertionError(`TLP kind ${kind} cannot be encoded: ${field}`);
+  if (!fits(tlp, layout)) {
+    throw new AssertionError(`TLP kind ${kind} cannot be encoded: ${misfit(tlp, layout)}`);
+  }
   const fault = checkRules(tlp, layout);
-  if (fault !== TlpDecode.OK) throw new AssertionError(`TLP kind ${kind} is not valid: ${fault}`);
-
-  const size = encodedTlpBytes(tlp);
-  if (offset + size > bytes.length) {
+  if (fault !== OK) throw new AssertionError(`TLP kind ${kind} is not valid: ${fault}`);
+  // Against the boolean itself, which is one comparison; truth of anything takes several.
+  const digest = tlp.digest === true;
+  const headerBytes = (kind & FMT_4DW) === 0 ? 12 : 16;
+  const { payloadBytes } = tlp;
+  const size = (headerBytes + payloadBytes + (digest ? 4 : 0)) | 0;
+  if (!reaches(bytes, (offset + size) | 0)) {
     throw new AssertionError(`no room for a TLP of ${size} bytes at ${offset} of ${bytes.length}`);
   }
-  bytes[offset + 1] =
-    ((tag & 0x200) >>> 2) |
-    (tlp.trafficClass << 4) |
-    ((tag & 0x100) >>> 5) |
-    (attributes & 4) |
-    (tlp.hints ? 1 : 0);
-  bytes[offset + 2] =
-    (tlp.digest ? 0x80 : 0) |
-    (tlp.poisoned ? 0x40 : 0) |
-    ((attributes & 3) << 4) |
-    (tlp.addressType << 2) |
-    ((lengthDw >>> 8) & 3); // 1024 is written as 0
-  bytes[offset + 3] = lengthDw;
 
-  let headerBytes = 12;
-  if (layout === LAYOUT_COMPLETION) {
-    bytes[offset] = kind;
-    writeCompletion(tlp, bytes, offset);
-  } else {
-    const { requesterId } = tlp;
-    bytes[offset + 4] = requesterId >>> 8;
-    bytes[offset + 5] = requesterId;
-    bytes[offset + 6] = tag;
-    if (layout === LAYOUT_MESSAGE) {
-      bytes[offset] = kind | tlp.messageRouting;
-      bytes[offset + 7] = tlp.messageCode;
-      writeWord(bytes, offset + 8, tlp.messageDw2);
-      writeWord(bytes, offset + 12, tlp.messageDw3);
-      headerBytes = 16;
+  let dw0 =
+    (kind << 24) |
+    ((tag & 0x200) << 14) |
+    (tlp.trafficClass << 20) |
+    ((tag & 0x100) << 11) |
+    ((attributes & 4) << 16) |
+    ((attributes & 3) << 12) |
+    (tlp.addressType << 10) |
+    (tlp.lengthDw & 0x3ff); // 1024 is written as 0
+  if (tlp.hints === true) dw0 |= TH;
+  if (digest) dw0 |= TD;
+  if (tlp.poisoned === true) dw0 |= EP;
+  let dw1 = (tlp.requesterId << 16) | ((tag & 0xff) << 8);
+  let dw2 = 0;
+  let dw3 = 0;
+  if (layout <= IO) {
+    dw1 |= (tlp.lastBe << 4) | tlp.firstBe;
+    const low = tlp.addressLo | (tlp.hints === true ? tlp.processingHint : 0);
+    if (headerBytes === 12) {
+      dw2 = low;
     } else {
-      bytes[offset] = kind;
-      bytes[offset + 7] = (tlp.lastBe << 4) | tlp.firstBe;
-      if (layout === LAYOUT_CONFIG) {
-        writeWord(bytes, offset + 8, (tlp.completerId << 16) | tlp.register);
-      } else {
-        const low = tlp.hints ? tlp.addressLo | tlp.processingHint : tlp.addressLo;
-        if ((kind & FMT_4DW) === 0) {
-          writeWord(bytes, offset + 8, low);
-        } else {
-          writeWord(bytes, offset + 8, tlp.addressHi);
-          writeWord(bytes, offset + 12, low);
-          headerBytes = 16;
-        }
-      }
+      dw2 = tlp.addressHi | 0;
+      dw3 = low;
     }
+  } else if (layout === COMPLETION) {
+    dw1 =
+      (tlp.completerId << 16) |
+      (tlp.status << 13) |
+      (tlp.byteCountModified === true ? 0x1000 : 0) |
+      (tlp.byteCount & 0xfff); // 4096 is written as 0
+    dw2 = (tlp.requesterId << 16) | ((tag & 0xff) << 8) | tlp.lowerAddress;
+  } else if (layout === CONFIG) {
+    dw1 |= tlp.firstBe;
+    dw2 = (tlp.completerId << 16) | tlp.register;
+  } else {
+    dw0 |= tlp.messageRouting << 24;
+    dw1 |= tlp.messageCode;
+    dw2 = tlp.messageDw2 | 0;
+    dw3 = tlp.messageDw3 | 0;
   }
-  if ((kind & FMT_DATA) !== 0) {
-    copyWords(bytes, offset + headerBytes, tlp.payload, tlp.payloadOffset, tlp.payloadBytes);
+  writeHeader(bytes, offset, headerBytes, dw0, dw1, dw2, dw3);
+  if (payloadBytes !== 0) {
+    copyWords(bytes, (offset + headerBytes) | 0, tlp.payload, tlp.payloadOffset, payloadBytes);
   }
-  if (tlp.digest) {
-    writeWord(bytes, offset + size - 4, computeEcrc(bytes, offset, size - 4));
-  }
+  if (digest) writeBigEndian(bytes, offset + size - 4, computeEcrc(bytes, offset, size - 4));
   return size;
-}
-
-function writeCompletion(tlp: Tlp, bytes: Uint8Array, offset: number): void {
-  const { completerId, requesterId, byteCount } = tlp;
-  bytes[offset + 4] = completerId >>> 8;
-  bytes[offset + 5] = completerId;
-  bytes[offset + 6] =
-    (tlp.status << 5) | (tlp.byteCountModified ? 0x10 : 0) | ((byteCount >>> 8) & 15);
-  bytes[offset + 7] = byteCount; // 4096 is written as 0
-  bytes[offset + 8] = requesterId >>> 8;
-  bytes[offset + 9] = requesterId;
-  bytes[offset + 10] = tlp.tag;
-  bytes[offset + 11] = tlp.lowerAddress;
-}
-
-function writeWord(bytes: Uint8Array, at: number, value: number): void {
-  bytes[at] = value >>> 24;
-  bytes[at + 1] = value >>> 16;
-  bytes[at + 2] = value >>> 8;
-  bytes[at + 3] = value;
-}
-
-function readWord(bytes: Uint8Array, at: number): number {
-  return (
-    (((bytes[at] as number) << 24) |
-      ((bytes[at + 1] as number) << 16) |
-      ((bytes[at + 2] as number) << 8) |
-      (bytes[at + 3] as number)) >>>
-    0
-  );
-}
-
-function readHalf(bytes: Uint8Array, at: number): number {
-  return ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
 }
 
 /**
@@ -155,115 +127,108 @@ function readHalf(bytes: Uint8Array, at: number): number {
  * a prefix sets nothing.
  */
 export function decodeTlp(bytes: Uint8Array, offset: number, length: number, into: Tlp): TlpDecode {
-  if (length < 4 || offset + length > bytes.length) return TlpDecode.MALFORMED_TRUNCATED;
+  if (length < 4 || !reaches(bytes, (offset + length) | 0)) return MALFORMED_TRUNCATED;
   const byte0 = bytes[offset] as number;
   const layoutFlags = LAYOUTS[byte0] as number;
   const layout = layoutFlags & LAYOUT_MASK;
-  if (layout === LAYOUT_RESERVED) return TlpDecode.MALFORMED_FORMAT;
-  if (layout === LAYOUT_PREFIX) return TlpDecode.UNSUPPORTED_KIND;
+  if (layout === RESERVED) return MALFORMED_FORMAT;
+  if (layout === PREFIX) return UNSUPPORTED_KIND;
   const headerBytes = (byte0 & FMT_4DW) === 0 ? 12 : 16;
-  if (length < headerBytes) return TlpDecode.MALFORMED_TRUNCATED;
+  if (length < headerBytes) return MALFORMED_TRUNCATED;
 
-  readHeader(bytes, offset, byte0, layout, into);
-  const payloadBytes = (byte0 & FMT_DATA) === 0 ? 0 : into.lengthDw * 4;
-  const digest = into.digest;
-  const size = headerBytes + payloadBytes + (digest ? 4 : 0);
+  const dw0 = readBigEndian(bytes, offset);
+  const digest = (dw0 & TD) !== 0;
+  const encodedLength = dw0 & 0x3ff;
+  let lengthDw = encodedLength === 0 ? 1024 : encodedLength;
+  let payloadBytes = 0;
+  if ((byte0 & FMT_DATA) !== 0) payloadBytes = lengthDw << 2;
+  else if (layout >= MESSAGE) lengthDw = 0; // Length is reserved
+  readHeader(bytes, offset, dw0, layout, into);
+  into.digest = digest;
+  into.lengthDw = lengthDw;
+  const size = (headerBytes + payloadBytes + (digest ? 4 : 0)) | 0;
   if (length !== size) {
     into.payloadBytes = 0;
-    return length < size ? TlpDecode.MALFORMED_TRUNCATED : TlpDecode.MALFORMED_LENGTH;
+    return length < size ? MALFORMED_TRUNCATED : MALFORMED_LENGTH;
   }
   into.payload = bytes;
-  into.payloadOffset = offset + headerBytes;
+  into.payloadOffset = (offset + headerBytes) | 0;
   into.payloadBytes = payloadBytes;
 
-  const supported = layoutFlags < LAYOUT_UNSUPPORTED;
+  const supported = layoutFlags < UNSUPPORTED;
   if (supported) {
     const fault = checkRules(into, layout);
-    if (fault !== TlpDecode.OK) return fault;
+    if (fault !== OK) return fault;
   }
-  if (digest && computeEcrc(bytes, offset, size - 4) !== readWord(bytes, offset + size - 4)) {
-    return TlpDecode.BAD_ECRC;
+  if (digest) {
+    const found = readBigEndian(bytes, offset + size - 4) >>> 0;
+    if (computeEcrc(bytes, offset, size - 4) !== found) return BAD_ECRC;
   }
-  return supported ? TlpDecode.OK : TlpDecode.UNSUPPORTED_KIND;
+  return supported ? OK : UNSUPPORTED_KIND;
 }
 
 /** Sets the fields of a header that is there in full. Reserved bits are not looked at. */
 function readHeader(
   bytes: Uint8Array,
   offset: number,
-  byte0: number,
+  dw0: number,
   layout: number,
   into: Tlp,
 ): void {
-  const byte1 = bytes[offset + 1] as number;
-  const byte2 = bytes[offset + 2] as number;
-  const tagHigh = ((byte1 & 0x80) << 2) | ((byte1 & 0x08) << 5);
-  const encodedLength = ((byte2 & 3) << 8) | (bytes[offset + 3] as number);
-  into.kind = byte0 as TlpKind;
-  into.trafficClass = (byte1 >>> 4) & 7;
-  into.attributes = (byte1 & 4) | ((byte2 >>> 4) & 3);
-  into.digest = (byte2 & 0x80) !== 0;
-  into.poisoned = (byte2 & 0x40) !== 0;
-  into.lengthDw = encodedLength === 0 ? 1024 : encodedLength;
-  into.addressType = 0;
+  const tagHigh = ((dw0 >>> 14) & 0x200) | ((dw0 >>> 11) & 0x100);
+  const dw1 = readBigEndian(bytes, (offset + 4) | 0);
+  const dw2 = readBigEndian(bytes, (offset + 8) | 0);
+  into.kind = (dw0 >>> 24) as TlpKind;
+  into.trafficClass = (dw0 >>> 20) & 7;
+  into.attributes = ((dw0 >>> 16) & 4) | ((dw0 >>> 12) & 3);
+  into.poisoned = (dw0 & EP) !== 0;
   into.hints = false;
-
-  if (layout === LAYOUT_COMPLETION) {
-    into.tag = tagHigh | (bytes[offset + 10] as number);
-    readCompletion(bytes, offset, byte0, into);
+  into.processingHint = 0;
+  if (layout === COMPLETION) {
+    into.addressType = 0;
+    into.completerId = dw1 >>> 16;
+    into.status = COMPLETION_STATUSES[(dw1 >>> 13) & 7] as CompletionStatus;
+    into.byteCountModified = (dw1 & 0x1000) !== 0;
+    into.byteCount = (dw1 & 0xfff) === 0 ? 4096 : dw1 & 0xfff;
+    into.requesterId = dw2 >>> 16;
+    into.tag = tagHigh | ((dw2 >>> 8) & 0xff);
+    into.lowerAddress = dw2 & 0x7f;
     return;
   }
-  into.requesterId = readHalf(bytes, offset + 4);
-  into.tag = tagHigh | (bytes[offset + 6] as number);
-  const byte7 = bytes[offset + 7] as number;
-  if (layout === LAYOUT_MESSAGE) {
-    into.kind = (byte0 & 0xf8) as TlpKind;
-    into.messageRouting = byte0 & 7;
-    into.messageCode = byte7;
-    into.messageDw2 = readWord(bytes, offset + 8);
-    into.messageDw3 = readWord(bytes, offset + 12);
-    if ((byte0 & FMT_DATA) === 0) into.lengthDw = 0; // Length is reserved (2.2.8)
+  into.requesterId = dw1 >>> 16;
+  into.tag = tagHigh | ((dw1 >>> 8) & 0xff);
+  if (layout === MESSAGE) {
+    into.addressType = 0;
+    into.kind = ((dw0 >>> 24) & 0xf8) as TlpKind;
+    into.messageRouting = (dw0 >>> 24) & 7;
+    into.messageCode = dw1 & 0xff;
+    into.messageDw2 = dw2 >>> 0;
+    into.messageDw3 = readBigEndian(bytes, (offset + 12) | 0) >>> 0;
     return;
   }
-  into.firstBe = byte7 & 15;
-  into.lastBe = byte7 >>> 4;
-  if (layout === LAYOUT_CONFIG) {
+  into.addressType = (dw0 >>> 10) & 3;
+  into.firstBe = dw1 & 15;
+  into.lastBe = (dw1 >>> 4) & 15;
+  if (layout === CONFIG) {
     into.attributes &= 3; // Attr[2] is reserved (2.2.7)
-    into.addressType = (byte2 >>> 2) & 3;
-    into.completerId = readHalf(bytes, offset + 8);
-    into.register = readHalf(bytes, offset + 10) & 0xffc;
+    into.completerId = dw2 >>> 16;
+    into.register = dw2 & 0xffc;
     return;
   }
-  into.addressType = (byte2 >>> 2) & 3;
-  let lowAt = offset + 8;
-  if ((byte0 & FMT_4DW) === 0) {
-    into.addressHi = 0;
-  } else {
-    into.addressHi = readWord(bytes, lowAt);
-    lowAt = offset + 12;
+  let low = dw2;
+  let high = 0;
+  if ((dw0 & (FMT_4DW << 24)) !== 0) {
+    high = dw2 >>> 0;
+    low = readBigEndian(bytes, (offset + 12) | 0);
   }
-  const low = readWord(bytes, lowAt);
+  into.addressHi = high;
   into.addressLo = (low & ~3) >>> 0;
-  if (layout === LAYOUT_IO) {
+  if (layout === IO) {
     into.attributes &= 3;
-  } else if ((byte1 & 1) !== 0) {
+  } else if ((dw0 & TH) !== 0) {
     into.hints = true;
     into.processingHint = low & 3;
-  } else {
-    into.processingHint = 0;
   }
-}
-
-function readCompletion(bytes: Uint8Array, offset: number, byte0: number, into: Tlp): void {
-  const byte6 = bytes[offset + 6] as number;
-  const encodedCount = ((byte6 & 15) << 8) | (bytes[offset + 7] as number);
-  into.completerId = readHalf(bytes, offset + 4);
-  into.status = COMPLETION_STATUSES[byte6 >>> 5] as CompletionStatus;
-  into.byteCountModified = (byte6 & 0x10) !== 0;
-  into.byteCount = encodedCount === 0 ? 4096 : encodedCount;
-  into.requesterId = readHalf(bytes, offset + 8);
-  into.lowerAddress = (bytes[offset + 11] as number) & 0x7f;
-  if ((byte0 & FMT_DATA) === 0) into.lengthDw = 0; // Length is reserved
 }
 
 // Reserved values are taken as UR (2.2.9, 2.3.2).
