@@ -78,6 +78,7 @@ export class BoxNode {
       tick: (now) => {
         this.proxy.tick(now);
         this.links.tick(now);
+        this.proxy.flush(now);
       },
     });
   }
@@ -111,6 +112,7 @@ export class BoxNode {
   }
 
   settle(): void {
+    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 

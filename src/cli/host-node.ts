@@ -92,6 +92,7 @@ export class HostNode {
       tick: (now) => {
         this.soft.tick(now);
         for (const { link } of this.#links.values()) link.tick(now);
+        this.proxy.flush(now);
       },
     });
   }
@@ -193,6 +194,7 @@ export class HostNode {
   }
 
   settle(): void {
+    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 

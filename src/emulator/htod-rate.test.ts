@@ -8,7 +8,7 @@ import type { Nanos } from '#base/units';
 import { createAccelerator } from '#devices/accel';
 import { AccelDriver } from '#host/accel-driver';
 import type { Task } from '#host/task';
-import { tlpLayerGbps } from '#pcie/bandwidth';
+import { DEFAULT_PCIE_LINK, tlpLayerGbps } from '#pcie/bandwidth';
 import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
 import { FlowClass, type Tlp, flowClassOf } from '#pcie/tlp';
 import { PcieWire } from '#pcie/wire';
@@ -107,7 +107,7 @@ class Meter implements Device {
 
 /** Bytes per ns that PCIe gen 3 ×16 leaves the TLP layer. */
 function pcieRate(mps: number): number {
-  return tlpLayerGbps({ generation: 3, lanes: 16, mpsBytes: mps }) / 8;
+  return tlpLayerGbps({ ...DEFAULT_PCIE_LINK, mpsBytes: mps }) / 8;
 }
 
 /** Copies `totalBytes` and returns the steady rate between 15 % and 95 % of them, in bytes per ns. */
@@ -148,9 +148,9 @@ function measure(setting: Setting, direction: 'down' | 'up', totalBytes: number)
     rateToListener: NETWORK_GBPS * 1e9,
     rateToDialer: NETWORK_GBPS * 1e9,
   });
-  pool.box('b').setTable([
-    { slot: 0, valid: true, used: true, host: 'h', path: 'p', generation: 1 },
-  ]);
+  pool
+    .box('b')
+    .setTable([{ slot: 0, valid: true, used: true, host: 'h', path: 'p', generation: 1 }]);
   host.setTable([
     {
       virtualSlot: 0,
@@ -222,7 +222,10 @@ describe.each(SIZES)('HtoD at MRRS $mrrs, MPS $mps', ({ mrrs, mps }) => {
       const expected = Math.min(payloadLimit(setting), (tags * mrrs) / rtt1Ns);
       // 0.8 of the bytes lie between the marks: at least 200 round trips.
       const rate = measure(setting, 'down', expected * rtt1Ns * 260);
-      expect(Math.abs(rate / expected - 1), `${tags} tags: ${rate} against ${expected} B/ns`).toBeLessThan(0.01);
+      expect(
+        Math.abs(rate / expected - 1),
+        `${tags} tags: ${rate} against ${expected} B/ns`,
+      ).toBeLessThan(0.01);
     }
   });
 });

@@ -44,6 +44,7 @@ export class VirtualBox {
       tick: (now) => {
         this.proxy.tick(now);
         this.links.tick(now);
+        this.proxy.flush(now);
       },
     };
     this.#driver = new TimerDriver(clock, machine);
@@ -71,6 +72,7 @@ export class VirtualBox {
 
   settle(): void {
     if (this.#dead) return;
+    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 

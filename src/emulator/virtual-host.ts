@@ -109,9 +109,10 @@ export class VirtualHost {
     this.settle();
   }
 
-  /** To be called after anything was done to the parts from outside: arms the timer. */
+  /** To be called after anything was done to the parts from outside: sends and arms the timer. */
   settle(): void {
     if (this.#dead) return;
+    this.proxy.flush(this.#clock.now());
     this.#driver.update();
   }
 
@@ -146,5 +147,6 @@ export class VirtualHost {
   #tick(now: Nanos): void {
     this.soft.tick(now);
     for (const link of this.links.values()) link.tick(now);
+    this.proxy.flush(now);
   }
 }
