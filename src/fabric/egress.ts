@@ -7,12 +7,13 @@
  * them is gone; TLPs queued after a slot state may overtake it, as they may a non-posted request.
  */
 import { assert } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
 import type { Nanos } from '#base/units';
 import { type CreditGate, OrderedQueue } from '#pcie/ordered-queue';
 import { orderingClassOf } from '#pcie/ordering';
 import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
 import { encodedTlpBytes, encodeTlp } from '#pcie/tlp-codec';
-import { copyWords } from '#pcie/word-copy';
+
 import { SendCredits } from './credits.ts';
 import {
   ENTRY_HEADER_BYTES,
@@ -150,7 +151,7 @@ export class Egress implements CreditGate {
       const length = entry.length;
       const at = this.#begin(now, length);
       if (at < 0) return;
-      copyWords(this.replay.bytes, at, entry.buffer, entry.offset, length);
+      copyBytes(this.replay.bytes, at, entry.buffer, entry.offset, length);
       this.credits.take(flow, entry.payloadBytes);
       const { slot, generation } = entry;
       this.#queue.pop(flow);
