@@ -15,7 +15,7 @@ import {
   TlpLayout,
 } from './tlp-rules.ts';
 import { CompletionStatus, type Tlp, type TlpKind } from './tlp.ts';
-import { copyWords, reaches, readBigEndian, writeBigEndian, writeHeader } from './tlp-words.ts';
+import { copyWords, reaches, readBigEndian, writeBigEndian, writeHeader } from './word-copy.ts';
 
 export { TLP_DECODE_NAMES, TlpDecode } from './tlp-rules.ts';
 

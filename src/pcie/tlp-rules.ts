@@ -10,7 +10,7 @@
  * nothing to a receiver and are passed through.
  */
 import { TlpKind, type Tlp } from './tlp.ts';
-import { reaches } from './tlp-words.ts';
+import { reaches } from './word-copy.ts';
 
 /** What `decodeTlp` returns: 0, or why not. `MALFORMED_*` and `UNSUPPORTED_*` are told apart (2.3). */
 export const TlpDecode = {

@@ -4,7 +4,7 @@
  * that is several times faster than a byte loop, and makes no view object as `set(subarray())` does.
  */
 
-// `byteOffset` is kept too: in current engines reading it costs as much as copying ten words.
+// The views in use, for writing and for reading. `byteOffset` is kept too, being slow to ask for.
 let target: Uint8Array = new Uint8Array(4);
 let targetBase = 0;
 let targetWords = new Int32Array(target.buffer);
@@ -12,11 +12,22 @@ let source: Uint8Array = target;
 let sourceBase = 0;
 let sourceWords = targetWords;
 
+// The arrays seen last, so that going round among a few buffers makes no views.
+const KEPT = 8;
+const keptBytes: Uint8Array[] = new Array<Uint8Array>(KEPT).fill(target);
+const keptWords: Int32Array[] = new Array<Int32Array>(KEPT).fill(targetWords);
+let oldest = 0;
+
 // Above this one short-lived view costs less than the loop.
 const LOOP_LIMIT_BYTES = 256;
 
 function wordsOf(bytes: Uint8Array): Int32Array {
-  return new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2);
+  for (let i = 0; i < KEPT; i++) if (keptBytes[i] === bytes) return keptWords[i] as Int32Array;
+  const words = new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2);
+  keptBytes[oldest] = bytes;
+  keptWords[oldest] = words;
+  oldest = (oldest + 1) % KEPT;
+  return words;
 }
 
 function useTarget(bytes: Uint8Array): void {
