@@ -4,12 +4,13 @@ import { loadCredentials } from '#fabric/tls-identity';
 import type { PeerIdentity } from '#fabric/transport';
 import { type BoxConfig, readBoxConfig } from './box-config.ts';
 import { BoxNode } from './box-node.ts';
-import { captureStream } from './capture-stream.ts';
+import { type CaptureBegin, captureParams, captureStream } from './capture-stream.ts';
 import { reportCounters } from './counter-report.ts';
 import { EchoServers } from './echo-server.ts';
 import { printLine } from './output.ts';
 import {
   createFrame,
+  parseParams,
   type ProcessFrame,
   type ProxyProcess,
   type ProxyProcessOptions,
@@ -78,8 +79,11 @@ function boxProcess(
         links: node.linkReports(),
         faults: reportFaults(frame),
       }),
-      capture: (params, call) =>
-        captureStream(node.taps, (slot) => node.checkSlot(slot), params, call),
+      capture: (params, call) => {
+        node.checkSlot(parseParams(captureParams, params).slot);
+        call.emit({} satisfies CaptureBegin);
+        return captureStream(node.taps, params, call);
+      },
       echo: (_params, call) => echo.open(call.signal, (ports) => call.emit(ports)),
     },
     reload: () => {

@@ -4,13 +4,19 @@ import type { ControlCall } from './control-server.ts';
 import { parseParams } from './proxy-process.ts';
 import type { Taps } from './taps.ts';
 
-const captureParams = z.strictObject({
+export const captureParams = z.strictObject({
   slot: z.int().min(0).max(65535),
   count: z.int().min(1).optional(),
   durationMs: z.number().min(0).optional(),
 });
 
-/** One event of the stream. `timeNs` is decimal, for JSON numbers do not hold it. */
+/** The first event of the stream. */
+export interface CaptureBegin {
+  /** The function that is captured, where there is one: its config space in hexadecimal. */
+  readonly function?: { readonly bdf: number; readonly configSpace: string };
+}
+
+/** Every further event. `timeNs` is decimal, for JSON numbers do not hold it. */
 export interface CaptureEvent {
   readonly timeNs: string;
   readonly slot: number;
@@ -26,12 +32,10 @@ export interface CaptureResult {
 
 export function captureStream(
   taps: Taps,
-  checkSlot: (slot: number) => void,
   params: unknown,
   call: ControlCall,
 ): Promise<CaptureResult> {
   const { slot, count, durationMs } = parseParams(captureParams, params);
-  checkSlot(slot);
   return new Promise((resolve) => {
     let captured = 0;
     let dropped = 0;

@@ -6,9 +6,12 @@ import { connectTransport } from '#fabric/socket-endpoint';
 import { loadCredentials, type TlsCredentials } from '#fabric/tls-identity';
 import type { PeerIdentity } from '#fabric/transport';
 import { AccessStatus } from '#host/cpu-access';
+import { configRead } from '#host/host-operations';
 import { formatListing } from '#host/listing';
+import type { SoftHost } from '#host/root-complex';
+import type { Task } from '#host/task';
 import { AccelJobs } from './accel-jobs.ts';
-import { captureStream } from './capture-stream.ts';
+import { type CaptureBegin, captureParams, captureStream } from './capture-stream.ts';
 import { reportCounters } from './counter-report.ts';
 import { type HostConfig, readHostConfig } from './host-config.ts';
 import { HostNode } from './host-node.ts';
@@ -82,8 +85,12 @@ function hostProcess(
         faults: reportFaults(frame),
       }),
       listing: () => ({ text: formatListing(node.soft, node.hotPlug, { verbose: true }) }),
-      capture: (params, call) =>
-        captureStream(node.taps, (slot) => node.checkSlot(slot), params, call),
+      capture: async (params, call) => {
+        const { slot } = parseParams(captureParams, params);
+        node.checkSlot(slot);
+        call.emit(await beginCapture(node, slot));
+        return captureStream(node.taps, params, call);
+      },
       run: (params, call) => jobs.run(params, call),
       wait: (params) => waitForFunctions(node, params),
       'round-trip': (params) => roundTrip(node, credentials, params),
@@ -100,6 +107,22 @@ function hostProcess(
     },
     stop: (reason) => node.stop(reason),
   };
+}
+
+/** What a replay needs to know of the function; read before the capture, so that it is not in it. */
+async function beginCapture(node: HostNode, slot: number): Promise<CaptureBegin> {
+  const fn = node.hotPlug.functionAt(slot);
+  if (fn === undefined) return {};
+  const configSpace = await node.run(readConfigSpace(node.soft, fn.bdf));
+  return { function: { bdf: fn.bdf, configSpace: configSpace.toString('hex') } };
+}
+
+function* readConfigSpace(host: SoftHost, bdf: number): Task<Buffer> {
+  const bytes = Buffer.alloc(256);
+  for (let register = 0; register < bytes.length; register += 4) {
+    bytes.writeUInt32LE(yield* configRead(host, bdf, register), register);
+  }
+  return bytes;
 }
 
 const waitParams = z.strictObject({

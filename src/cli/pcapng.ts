@@ -12,6 +12,7 @@
  * since 1970.
  */
 import { DxpuError } from '#base/errors';
+import { formatBdf } from '#base/units';
 
 export const LINK_TYPE_USER0 = 147;
 const PSEUDO_HEADER_BYTES = 4;
@@ -39,7 +40,8 @@ export interface CapturedTlp {
   readonly tlp: Uint8Array;
 }
 
-const CONFIG_COMMENT = /^config space ((?:[0-9a-f]{2})+)$/;
+const FUNCTION_COMMENT =
+  /^config space of ([0-9a-f]{2}):([0-9a-f]{2})\.([0-7]): ((?:[0-9a-f]{2}){256})$/;
 
 const pad4 = (bytes: number): number => (bytes + 3) & ~3;
 
@@ -65,13 +67,12 @@ function block(type: number, parts: readonly Uint8Array[]): Buffer {
 
 /**
  * What a file begins with: the section, and one interface named after what was captured.
- * `configSpace` is that of the captured function when the capture began; a replay sets its device
- * model to it. It goes into a comment, as hexadecimal.
+ * What is known of the captured function goes into a comment: a replay sets its device model to it.
  */
 export function encodeHeader(
   interfaceName: string,
   application: string,
-  configSpace?: Uint8Array,
+  captured?: CapturedFunction,
 ): Buffer {
   const section = Buffer.alloc(16);
   section.writeUInt32LE(BYTE_ORDER_MAGIC, 0);
@@ -91,17 +92,15 @@ export function encodeHeader(
       link,
       option(OPTION_IF_NAME, Buffer.from(interfaceName)),
       option(OPTION_IF_TSRESOL, Uint8Array.of(9)),
-      ...(configSpace === undefined
-        ? []
-        : [
-            option(
-              OPTION_COMMENT,
-              Buffer.from(`config space ${Buffer.from(configSpace).toString('hex')}`),
-            ),
-          ]),
+      ...(captured === undefined ? [] : [option(OPTION_COMMENT, functionComment(captured))]),
       END_OF_OPTIONS,
     ]),
   ]);
+}
+
+function functionComment({ bdf, configSpace }: CapturedFunction): Buffer {
+  const hex = Buffer.from(configSpace).toString('hex');
+  return Buffer.from(`config space of ${formatBdf(bdf)}: ${hex}`);
 }
 
 export function encodePacket(packet: CapturedTlp): Buffer {
@@ -138,10 +137,11 @@ interface Interface {
   readonly denominator: bigint;
 }
 
-/** What a file says of itself beside its packets. */
-export interface CaptureInfo {
-  /** Config space of the function when the capture began, as `encodeHeader` was given it. */
-  readonly configSpace: Uint8Array | undefined;
+/** The function that was captured, as it was when the capture began. */
+export interface CapturedFunction {
+  readonly bdf: number;
+  /** The first 256 bytes of its config space. */
+  readonly configSpace: Uint8Array;
 }
 
 /**
@@ -155,10 +155,11 @@ export class PcapngReader {
   #little = true;
   #interfaces: Interface[] = [];
   #packets = 0;
-  #configSpace: Uint8Array | undefined;
+  #function: CapturedFunction | undefined;
 
-  get info(): CaptureInfo {
-    return { configSpace: this.#configSpace };
+  /** What the file says of the captured function; before its first packet, if at all. */
+  get capturedFunction(): CapturedFunction | undefined {
+    return this.#function;
   }
 
   /** The packets that are complete with these bytes. */
@@ -239,8 +240,12 @@ export class PcapngReader {
       }
       if (code === OPTION_COMMENT) {
         const text = bytes.toString('latin1', option + 4, option + 4 + length);
-        const match = CONFIG_COMMENT.exec(text);
-        if (match !== null) this.#configSpace = Buffer.from(match[1] ?? '', 'hex');
+        const match = FUNCTION_COMMENT.exec(text);
+        if (match !== null) {
+          const [, bus = '', device = '', fn = '', hex = ''] = match;
+          const bdf = (parseInt(bus, 16) << 8) | ((parseInt(device, 16) & 31) << 3) | Number(fn);
+          this.#function = { bdf, configSpace: Buffer.from(hex, 'hex') };
+        }
       }
       option += 4 + pad4(length);
     }

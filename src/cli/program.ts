@@ -293,8 +293,8 @@ function addTools(program: Command): void {
       .description('give captured requests to a fresh device model, and show what it answers else')
       .argument('<file>', 'pcapng capture of one slot')
       .addOption(new Option('--device <kind>', 'device model').choices(['accel']).default('accel'))
-      .option('--memory <bytes>', 'its memory, as the captured device had', size, 64 * 2 ** 20)
-      .option('--uuid <uuid>', 'its UUID, as the captured device had')
+      .option('--memory <bytes>', 'its memory, where the capture does not show it', size)
+      .option('--uuid <uuid>', 'its UUID, where the capture does not show it')
       .action(async (file: string, _options, command: Command) =>
         (await import('./commands/replay.ts')).replay(file, command.optsWithGlobals()),
       ),

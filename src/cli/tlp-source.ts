@@ -1,7 +1,7 @@
 /** TLPs from a file or a pipe: a pcapng capture, or text with the bytes of one TLP a line as hex. */
 import { createReadStream } from 'node:fs';
 import { DxpuError } from '#base/errors';
-import { type CaptureInfo, isPcapng, PcapngReader } from './pcapng.ts';
+import { type CapturedFunction, isPcapng, PcapngReader } from './pcapng.ts';
 
 /** Where a TLP came from, and its bytes; or what is wrong there. */
 export interface SourceItem {
@@ -28,9 +28,9 @@ export class TlpSource {
     this.#file = file;
   }
 
-  /** What the capture says of itself; complete once its first packet has come. */
-  get info(): CaptureInfo {
-    return this.#pcapng.info;
+  /** What a capture says of its function; complete once its first packet has come. */
+  get capturedFunction(): CapturedFunction | undefined {
+    return this.#pcapng.capturedFunction;
   }
 
   /** In order, as they come in. Fails when the file cannot be read or a capture is damaged. */

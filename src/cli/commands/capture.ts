@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { DxpuError } from '#base/errors';
-import type { CaptureEvent, CaptureResult } from '../capture-stream.ts';
+import type { CaptureBegin, CaptureEvent, CaptureResult } from '../capture-stream.ts';
 import { callProcess, findProcess } from '../control-client.ts';
 import { type OutputFormat, printNote } from '../output.ts';
 import { encodeHeader, encodePacket } from '../pcapng.ts';
@@ -25,8 +25,8 @@ export async function capture(slot: number, options: CaptureOptions): Promise<vo
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
   let captured = 0;
   let dropped = 0;
+  let begun = false;
   try {
-    file.write(encodeHeader(`${target.name} slot ${slot}`, 'dxpu capture'));
     const result = (await callProcess(
       target,
       'capture',
@@ -38,6 +38,11 @@ export async function capture(slot: number, options: CaptureOptions): Promise<vo
       {
         signal: stop.signal,
         onEvent: (event) => {
+          if (!begun) {
+            begun = true;
+            file.write(headerOf(target.name, slot, event as CaptureBegin));
+            return;
+          }
           const { timeNs, direction, hex, slot: from } = event as CaptureEvent;
           captured++;
           const tlp = Buffer.from(hex, 'hex');
@@ -60,6 +65,17 @@ export async function capture(slot: number, options: CaptureOptions): Promise<vo
     options.output === 'json'
       ? JSON.stringify(note)
       : `${captured} TLPs of ${target.name} slot ${slot} in ${where}${lost}`,
+  );
+}
+
+function headerOf(name: string, slot: number, begin: CaptureBegin): Buffer {
+  const captured = begin.function;
+  return encodeHeader(
+    `${name} slot ${slot}`,
+    'dxpu capture',
+    captured === undefined
+      ? undefined
+      : { bdf: captured.bdf, configSpace: Buffer.from(captured.configSpace, 'hex') },
   );
 }
 

@@ -1,0 +1,65 @@
+/** What a capture shows of the accelerator it was taken of, for a model of the same identity. */
+import {
+  MEMORY_BYTES_HI,
+  MEMORY_BYTES_LO,
+  UUID_0,
+  UUID_1,
+  UUID_2,
+  UUID_3,
+} from '#devices/accel-registers';
+import { Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
+import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
+import type { CapturedFunction } from './pcapng.ts';
+import { type CapturedPacket, indexCapture } from './replay-index.ts';
+
+export interface CapturedIdentity {
+  readonly uuid: string | undefined;
+  readonly memoryBytes: number | undefined;
+}
+
+/** From what the host read of the identity registers; any driver does that when it starts. */
+export function identityInCapture(
+  packets: readonly CapturedPacket[],
+  captured: CapturedFunction | undefined,
+): CapturedIdentity {
+  const registers = captured === undefined ? new Map() : registersRead(packets, captured);
+  const words = [UUID_0, UUID_1, UUID_2, UUID_3].map((at) => registers.get(at));
+  const low = registers.get(MEMORY_BYTES_LO);
+  const high = registers.get(MEMORY_BYTES_HI);
+  return {
+    uuid: words.every((word) => word !== undefined) ? uuidOf(words) : undefined,
+    memoryBytes:
+      low === undefined ? undefined : low.readUInt32LE() + (high?.readUInt32LE() ?? 0) * 2 ** 32,
+  };
+}
+
+/** The four bytes last read of each register of BAR 0. */
+function registersRead(
+  packets: readonly CapturedPacket[],
+  captured: CapturedFunction,
+): Map<number, Buffer> {
+  const bar0 = Buffer.from(captured.configSpace).readUInt32LE(0x10) & ~15;
+  const request = new Tlp();
+  const answer = new Tlp();
+  const registers = new Map<number, Buffer>();
+  for (const { packet, completions } of indexCapture(packets).hostRequests.values()) {
+    const [completion] = completions;
+    if (completion === undefined || completions.length !== 1) continue;
+    if (decodeTlp(packet.tlp, 0, packet.tlp.length, request) !== TlpDecode.OK) continue;
+    if (decodeTlp(completion, 0, completion.length, answer) !== TlpDecode.OK) continue;
+    if (request.kind !== TlpKind.MRd32 || answer.kind !== TlpKind.CplD) continue;
+    for (let dw = 0; dw < request.lengthDw; dw++) {
+      const from = answer.payloadOffset + dw * 4;
+      registers.set(
+        tlpAddress(request) + dw * 4 - (bar0 >>> 0),
+        Buffer.from(answer.payload.subarray(from, from + 4)),
+      );
+    }
+  }
+  return registers;
+}
+
+function uuidOf(words: readonly (Buffer | undefined)[]): string {
+  const hex = Buffer.concat(words.map((word) => word ?? Buffer.alloc(4))).toString('hex');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
