@@ -1,7 +1,7 @@
 /**
  * What an endpoint puts behind a BAR. Offsets are from the BAR's base and inside its size.
  */
-import type { Nanos } from '../base/units.ts';
+import type { Nanos } from '#base/units';
 
 /** What `readRegister` returns for an access that violates the device's programming model. */
 export const ABORT_ACCESS = -1;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { cloneTlp, FakeHost } from '#testkit/fake-host';
-import type { Nanos } from '../base/units.ts';
+import type { Nanos } from '#base/units';
 import { Endpoint, type EndpointOptions } from './endpoint.ts';
 import { type DmaClient, DmaStatus } from './endpoint-transfer.ts';
 import { MSI_MESSAGE_ADDRESS, MSI_MESSAGE_DATA } from './msi.ts';

@@ -11,9 +11,9 @@
  * before it, and never holds up a write. Between channels nothing is promised: they take turns, one
  * TLP each.
  */
-import { assert, assertDefined } from '../base/assert.ts';
-import { copyBytes } from '../base/copy-bytes.ts';
-import type { Nanos } from '../base/units.ts';
+import { assert, assertDefined } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
+import type { Nanos } from '#base/units';
 import type { DevicePort } from './device.ts';
 import { MAX_OUTSTANDING_READS, ReadsInFlight, type ReadsUser } from './endpoint-reads.ts';
 import {

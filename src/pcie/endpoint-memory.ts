@@ -2,9 +2,9 @@
  * Memory requests to an endpoint's BARs: finds the BAR, moves the bytes, and answers reads with as
  * many completions as MPS and the read completion boundary ask for.
  */
-import { assertDefined } from '../base/assert.ts';
-import { copyBytes } from '../base/copy-bytes.ts';
-import type { Nanos } from '../base/units.ts';
+import { assertDefined } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
+import type { Nanos } from '#base/units';
 import { BAR_COUNT, type Bars } from './bar.ts';
 import {
   byteEnablesAt,

@@ -3,9 +3,9 @@
  * deadlines, and where their data goes. `CompletionTracker` judges completions; this puts their data
  * in place and says when a request is over.
  */
-import { assertDefined } from '../base/assert.ts';
-import { copyBytes } from '../base/copy-bytes.ts';
-import type { Nanos } from '../base/units.ts';
+import { assertDefined } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
+import type { Nanos } from '#base/units';
 import { DmaStatus, type Transfer } from './endpoint-transfer.ts';
 import { Accepted, CompletionTracker, TagPool } from './tags.ts';
 import { CompletionStatus, type Tlp } from './tlp.ts';

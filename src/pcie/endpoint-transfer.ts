@@ -1,6 +1,6 @@
 /** Records of the DMA engine (endpoint-dma.ts): one transfer, and one channel's queues. */
-import { RingBuffer } from '../base/ring-buffer.ts';
-import type { Nanos } from '../base/units.ts';
+import { RingBuffer } from '#base/ring-buffer';
+import type { Nanos } from '#base/units';
 
 /** How a DMA transfer ended. */
 export const DmaStatus = {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { cloneTlp, FakeHost, littleEndian } from '#testkit/fake-host';
-import type { Nanos } from '../base/units.ts';
+import type { Nanos } from '#base/units';
 import { UNCORRECTABLE_ERROR_STATUS, UncorrectableError } from './aer.ts';
 import { Endpoint } from './endpoint.ts';
 import { ABORT_ACCESS, type RegisterBar } from './endpoint-bar.ts';

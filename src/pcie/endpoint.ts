@@ -12,9 +12,9 @@
  * unsupported requests, nothing for posted ones, both counted and logged in AER; poisoned requests
  * change nothing.
  */
-import { assert, assertDefined } from '../base/assert.ts';
-import type { Timed } from '../base/clock.ts';
-import type { Nanos } from '../base/units.ts';
+import { assert, assertDefined } from '#base/assert';
+import type { Timed } from '#base/clock';
+import type { Nanos } from '#base/units';
 import { AdvancedErrorReporting, UncorrectableError } from './aer.ts';
 import { Bars, type BarSpec } from './bar.ts';
 import {

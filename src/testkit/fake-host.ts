@@ -43,8 +43,9 @@ export class FakeHost implements DevicePort {
   now = 0 as Nanos;
   readonly memory: Uint8Array;
   readonly memoryBase: number;
-  /** Everything the device sent, oldest first. */
+  /** Everything the device sent, oldest first; kept while `isRecording`. */
   readonly sent: SentTlp[] = [];
+  isRecording = true;
   /** DMA reads not yet answered (`answerReads` false). */
   readonly waiting: Tlp[] = [];
   answerReads = true;
@@ -78,9 +79,10 @@ export class FakeHost implements DevicePort {
   }
 
   send(now: Nanos, tlp: Tlp): void {
+    this.now = now;
     const kept = cloneTlp(tlp);
     const address = tlpAddress(kept);
-    this.sent.push({ atNs: now, tlp: kept, address });
+    if (this.isRecording) this.sent.push({ atNs: now, tlp: kept, address });
     switch (flowClassOf(kept.kind)) {
       case FlowClass.POSTED:
         this.postedCredits--;

@@ -1,0 +1,266 @@
+/**
+ * A device behind a PCIe link, in virtual time: what passes takes the time it takes on the wires.
+ *
+ * Timing. Each direction is one line of `bytesPerNs`, the rate the transaction layer is left with
+ * (`tlpLayerGbps(link) / 8` of bandwidth.ts). A TLP takes its encoded bytes plus 8 of framing (start,
+ * sequence number, LCRC, end): with 64-bit addresses and without ECRC a memory write of n bytes takes
+ * 24 + n, a memory read 24, a completion with n bytes 20 + n. TLPs go one after another, in order; one
+ * handed over at t when the line is free from f on starts at s = max(t, f), the line is free again at
+ * e = s + bytes ÷ bytesPerNs, and the TLP arrives, whole, at e + `latencyNs`. So one read of n bytes,
+ * answered at once in one completion, has a round trip of (24 + 20 + n) ÷ bytesPerNs + 2 × latencyNs
+ * on idle lines.
+ *
+ * Who owns what: the wire copies every TLP into a `Flight`, which waits for its line, is on it, flies for
+ * `latencyNs`, and is handed on. What has arrived upstream and is not taken waits in the wire: posted
+ * requests and completions in order, non-posted requests aside, so that they hold nobody up.
+ */
+import { assert, assertDefined } from '#base/assert';
+import { RingBuffer } from '#base/ring-buffer';
+import type { Nanos } from '#base/units';
+import type { Device, DeviceIdentity, DevicePort } from './device.ts';
+import { FlowClass, flowClassOf, Tlp } from './tlp.ts';
+import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from './tlp-codec.ts';
+
+/** Start, sequence number, LCRC and end symbols around a TLP, as bandwidth.ts counts them. */
+const FRAMING_BYTES = 8;
+
+export interface PcieWireOptions {
+  readonly device: Device;
+  /** What each direction carries, in bytes of TLPs and their framing per ns. */
+  readonly bytesPerNs: number;
+  /** From the end of a TLP on one side to its arrival on the other. Default 0. */
+  readonly latencyNs?: number;
+  /**
+   * Posted and non-posted requests, each, that wait for the line or at its far end before `canSend`
+   * says no. Those flying do not count. Default 32: enough that a line never runs dry.
+   */
+  readonly queueTlps?: number;
+}
+
+/** One TLP on its way: encoded, in a buffer that is used again. */
+class Flight {
+  bytes = new Uint8Array(0);
+  length = 0;
+  flow: FlowClass = FlowClass.POSTED;
+  payloadBytes = 0;
+  /** When its last byte leaves. */
+  leavesAtNs = 0;
+}
+
+/** One direction: TLPs that wait for the line or are on it, then those that fly. */
+class Line {
+  readonly waiting = new RingBuffer<Flight>();
+  readonly flying = new RingBuffer<Flight>();
+  readonly #bytesPerNs: number;
+  readonly #latencyNs: number;
+  #freeAtNs = 0;
+
+  constructor(bytesPerNs: number, latencyNs: number) {
+    this.#bytesPerNs = bytesPerNs;
+    this.#latencyNs = latencyNs;
+  }
+
+  push(now: number, flight: Flight): void {
+    const startNs = Math.max(now, this.#freeAtNs);
+    this.#freeAtNs = startNs + (flight.length + FRAMING_BYTES) / this.#bytesPerNs;
+    flight.leavesAtNs = this.#freeAtNs;
+    this.waiting.push(flight);
+  }
+
+  /** The next TLP whose last byte has left by `now`; it flies from then on. */
+  leave(now: number): Flight | undefined {
+    const flight = this.waiting.peek();
+    if (flight === undefined || flight.leavesAtNs > now) return undefined;
+    this.waiting.shift();
+    this.flying.push(flight);
+    return flight;
+  }
+
+  /** The next TLP that has arrived by `now`. */
+  arrive(now: number): Flight | undefined {
+    const flight = this.flying.peek();
+    if (flight === undefined || flight.leavesAtNs + this.#latencyNs > now) return undefined;
+    return this.flying.shift();
+  }
+
+  nextEventNs(): number {
+    const leavesNs = this.waiting.peek()?.leavesAtNs ?? Infinity;
+    const flying = this.flying.peek();
+    return flying === undefined
+      ? leavesNs
+      : Math.min(leavesNs, flying.leavesAtNs + this.#latencyNs);
+  }
+}
+
+/**
+ * Downstream nothing is bounded, for a `Device` cannot refuse: completions are bounded by the device's
+ * tags, MMIO by what the host sends. Upstream `queueTlps` bounds requests; completions are always
+ * taken, as `DevicePort` demands.
+ */
+export class PcieWire implements Device, DevicePort {
+  readonly identity: DeviceIdentity;
+  readonly #device: Device;
+  readonly #queueTlps: number;
+  readonly #down: Line;
+  readonly #up: Line;
+  /** Arrived upstream and not taken: in order, and the non-posted requests that others passed. */
+  readonly #arrived = new RingBuffer<Flight>();
+  readonly #aside = new RingBuffer<Flight>();
+  readonly #pool: Flight[] = [];
+  readonly #tlp = new Tlp();
+  /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
+  readonly #held = [0, 0, 0];
+  #isDelivering = false;
+  #port: DevicePort | undefined;
+
+  constructor(options: PcieWireOptions) {
+    const { device, bytesPerNs, latencyNs = 0, queueTlps = 32 } = options;
+    assert(bytesPerNs > 0 && bytesPerNs < Infinity, `not a rate: ${bytesPerNs}`);
+    assert(latencyNs >= 0 && latencyNs < Infinity, `not a latency: ${latencyNs}`);
+    assert(Number.isInteger(queueTlps) && queueTlps >= 1, `not a queue length: ${queueTlps}`);
+    this.#device = device;
+    this.#queueTlps = queueTlps;
+    this.#down = new Line(bytesPerNs, latencyNs);
+    this.#up = new Line(bytesPerNs, latencyNs);
+    this.identity = device.identity;
+  }
+
+  plug(port: DevicePort): void {
+    this.#port = port;
+    this.#device.plug(this);
+  }
+
+  /** From upstream; reaches the device when it has crossed the wire. */
+  receive(now: Nanos, tlp: Tlp): void {
+    this.#down.push(now, this.#take(tlp));
+  }
+
+  canSend(flow: FlowClass, _payloadBytes: number): boolean {
+    return flow === FlowClass.COMPLETION || (this.#held[flow] as number) < this.#queueTlps;
+  }
+
+  /** From the device. */
+  send(now: Nanos, tlp: Tlp): void {
+    const flight = this.#take(tlp);
+    this.#hold(flight, 1);
+    this.#up.push(now, flight);
+  }
+
+  resume(now: Nanos): void {
+    if (this.#handOnArrived(now)) this.#device.resume(now);
+  }
+
+  /** What is on the wires in either direction is lost with everything else. */
+  reset(now: Nanos): void {
+    for (const queue of [
+      this.#down.waiting,
+      this.#down.flying,
+      this.#up.waiting,
+      this.#up.flying,
+      this.#arrived,
+      this.#aside,
+    ]) {
+      for (let flight = queue.shift(); flight !== undefined; flight = queue.shift()) {
+        this.#pool.push(flight);
+      }
+    }
+    this.#held.fill(0);
+    this.#device.reset(now);
+  }
+
+  scrub(now: Nanos): void {
+    this.#device.scrub(now);
+  }
+
+  nextDeadlineNs(): number {
+    return Math.min(
+      this.#down.nextEventNs(),
+      this.#up.nextEventNs(),
+      this.#device.nextDeadlineNs(),
+    );
+  }
+
+  tick(now: Nanos): void {
+    while (this.#down.leave(now) !== undefined);
+    for (
+      let flight = this.#down.arrive(now);
+      flight !== undefined;
+      flight = this.#down.arrive(now)
+    ) {
+      this.#device.receive(now, this.#decode(flight));
+      this.#pool.push(flight);
+    }
+    if (this.#device.nextDeadlineNs() <= now) this.#device.tick(now);
+    let isRoomMade = false;
+    for (let flight = this.#up.leave(now); flight !== undefined; flight = this.#up.leave(now)) {
+      this.#hold(flight, -1);
+      isRoomMade = true;
+    }
+    for (let flight = this.#up.arrive(now); flight !== undefined; flight = this.#up.arrive(now)) {
+      this.#hold(flight, 1);
+      this.#arrived.push(flight);
+    }
+    if (this.#handOnArrived(now)) isRoomMade = true;
+    if (isRoomMade) this.#device.resume(now);
+  }
+
+  /** Hands on what has arrived upstream, as far as it is taken. Returns whether that made room. */
+  #handOnArrived(now: Nanos): boolean {
+    // Upstream may call `resume` from inside a send: the loop that runs finds the room that made.
+    if (this.#isDelivering) return false;
+    this.#isDelivering = true;
+    const port = assertDefined(this.#port, 'the wire is not plugged in');
+    let isRoomMade = false;
+    for (let flight = this.#aside.peek(); flight !== undefined; flight = this.#aside.peek()) {
+      if (!port.canSend(FlowClass.NON_POSTED, flight.payloadBytes)) break;
+      this.#aside.shift();
+      this.#handOn(now, port, flight);
+      isRoomMade = true;
+    }
+    for (let flight = this.#arrived.peek(); flight !== undefined; flight = this.#arrived.peek()) {
+      const { flow } = flight;
+      const isTaken =
+        (flow !== FlowClass.NON_POSTED || this.#aside.size === 0) &&
+        port.canSend(flow, flight.payloadBytes);
+      if (!isTaken && flow !== FlowClass.NON_POSTED) break;
+      this.#arrived.shift();
+      if (isTaken) {
+        this.#handOn(now, port, flight);
+        isRoomMade = true;
+      } else {
+        // Posted requests and completions behind it must be able to pass (2.4.1).
+        this.#aside.push(flight);
+      }
+    }
+    this.#isDelivering = false;
+    return isRoomMade;
+  }
+
+  #handOn(now: Nanos, port: DevicePort, flight: Flight): void {
+    this.#hold(flight, -1);
+    port.send(now, this.#decode(flight));
+    this.#pool.push(flight);
+  }
+
+  #hold(flight: Flight, change: 1 | -1): void {
+    this.#held[flight.flow] = (this.#held[flight.flow] as number) + change;
+  }
+
+  #take(tlp: Tlp): Flight {
+    const flight = this.#pool.pop() ?? new Flight();
+    const length = encodedTlpBytes(tlp);
+    if (flight.bytes.length < length) {
+      flight.bytes = new Uint8Array(2 ** Math.ceil(Math.log2(length)));
+    }
+    flight.length = encodeTlp(tlp, flight.bytes, 0);
+    flight.flow = flowClassOf(tlp.kind);
+    flight.payloadBytes = tlp.payloadBytes;
+    return flight;
+  }
+
+  #decode(flight: Flight): Tlp {
+    const result = decodeTlp(flight.bytes, 0, flight.length, this.#tlp);
+    assert(result === TlpDecode.OK, 'what was encoded here decodes');
+    return this.#tlp;
+  }
+}
