@@ -3,6 +3,7 @@
  * reads answered in as many completions as the boundaries ask, atomic operations. Memory is
  * little-endian, as are the operands (6.15).
  */
+import { copyBytes } from '#base/copy-bytes';
 import type { Nanos } from '#base/units';
 import {
   completeWithData,
@@ -12,7 +13,6 @@ import {
 } from '#pcie/completion';
 import { completionChunk } from '#pcie/split';
 import { type CompletionStatus, FlowClass, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
-import { copyWords } from '#pcie/word-copy';
 import { operandBytes } from './containment.ts';
 import type { LinkPort } from './link-user.ts';
 import type { MemoryRegion } from './memory-map.ts';
@@ -48,12 +48,12 @@ export class DmaService {
       return;
     }
     if ((tlp.firstBe & tlp.lastBe) === 0xf) {
-      copyWords(memory, at, payload, payloadOffset, 4 * lengthDw);
+      copyBytes(memory, at, payload, payloadOffset, 4 * lengthDw);
       return;
     }
     const last = 4 * lengthDw - 4;
     writeEnabled(memory, at, payload, payloadOffset, tlp.firstBe);
-    if (last > 4) copyWords(memory, at + 4, payload, payloadOffset + 4, last - 4);
+    if (last > 4) copyBytes(memory, at + 4, payload, payloadOffset + 4, last - 4);
     writeEnabled(memory, at + last, payload, payloadOffset + last, tlp.lastBe);
   }
 

@@ -15,7 +15,7 @@ import type { AdvancedErrorReporting } from '#pcie/aer';
 import type { DownstreamFabric, RootSide } from '#pcie/root-port';
 import { FlowClass, type Tlp } from '#pcie/tlp';
 import { Containment, type ContainmentFaults } from './containment.ts';
-import { REFUSAL_NAMES, type Refusal, type RefusalName, SlotCounters } from './counters.ts';
+import { REFUSAL_NAMES, type Refusal, type RefusalName, type SlotCounters } from './counters.ts';
 import { DmaService } from './dma-service.ts';
 import { HostDownstream } from './host-downstream.ts';
 import { HostPeer, HostRoutes, HostSlot, type HostSlotState } from './host-slot.ts';

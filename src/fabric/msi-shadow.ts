@@ -36,6 +36,9 @@ export function mergeBytes(old: number, value: number, byteEnables: number): num
   return ((old & ~mask) | (value & mask)) >>> 0;
 }
 
+/** The rest of message control says what the function can do: it is read-only. */
+const MSI_WRITABLE = MSI_ENABLE | (7 << MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT);
+
 class MsiMessage {
   enabled = false;
   addressHi = 0;
@@ -74,11 +77,11 @@ export class MsiShadow {
   /** `header` is the capability's first register as read. */
   pin(offset: number, header: number): void {
     this.offset = offset;
-    this.#control = header & ~MSI_ENABLE;
+    this.#control = header & ~MSI_WRITABLE;
   }
 
   reset(): void {
-    this.#control &= ~(MSI_ENABLE | (7 << MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT));
+    this.#control &= ~MSI_WRITABLE;
     this.#now.copyFrom(new MsiMessage());
     this.#before.copyFrom(this.#now);
     this.#writesUnderWay = 0;
@@ -95,7 +98,8 @@ export class MsiShadow {
     const now = this.#now;
     const relative = register - this.offset;
     if (relative === 0) {
-      this.#control = mergeBytes(this.#control, value, byteEnables & 0b1100);
+      const merged = mergeBytes(this.#control, value, byteEnables);
+      this.#control = (this.#control & ~MSI_WRITABLE) | (merged & MSI_WRITABLE);
       now.enabled = (this.#control & MSI_ENABLE) !== 0;
       const capable = (this.#control >>> MSI_MULTIPLE_MESSAGE_CAPABLE_SHIFT) & 7;
       const enable = (this.#control >>> MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT) & 7;
