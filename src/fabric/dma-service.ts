@@ -14,6 +14,7 @@ import {
 import { completionChunk } from '#pcie/split';
 import { type CompletionStatus, FlowClass, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
 import { operandBytes } from './containment.ts';
+import type { SlotCounters } from './counters.ts';
 import type { LinkPort } from './link-user.ts';
 import type { MemoryRegion } from './memory-map.ts';
 import type { ScratchTlps } from './scratch-tlps.ts';
@@ -72,6 +73,7 @@ export class DmaService {
     region: MemoryRegion,
     maxPayloadBytes: number,
     answered: number,
+    counters: SlotCounters,
   ): number {
     const byteCount = requestByteCount(tlp);
     const first = firstByteAddress(tlp);
@@ -86,6 +88,7 @@ export class DmaService {
       answered += chunk;
       const out = this.#scratch.borrow();
       completeWithData(out, tlp, this.#completerBdf, address, remaining, chunk, region.bytes, at);
+      counters.countDown(out);
       link.sendTlp(now, slot, generation, out);
       this.#scratch.giveBack(out);
     }
@@ -100,6 +103,7 @@ export class DmaService {
     generation: number,
     tlp: Tlp,
     region: MemoryRegion,
+    counters: SlotCounters,
   ): void {
     const size = operandBytes(tlp);
     const at = tlpAddress(tlp) - region.base;
@@ -108,6 +112,7 @@ export class DmaService {
     operate(tlp, memory, at, size);
     const out = this.#scratch.borrow();
     completeWithData(out, tlp, this.#completerBdf, 0, size, size, this.#operand, 0);
+    counters.countDown(out);
     link.sendTlp(now, slot, generation, out);
     this.#scratch.giveBack(out);
   }
@@ -121,9 +126,11 @@ export class DmaService {
     tlp: Tlp,
     status: CompletionStatus,
     answered: number,
+    counters: SlotCounters,
   ): void {
     const out = this.#scratch.borrow();
     setErrorCompletion(out, tlp, this.#completerBdf, status, answered);
+    counters.countDown(out);
     link.sendTlp(now, slot, generation, out);
     this.#scratch.giveBack(out);
   }

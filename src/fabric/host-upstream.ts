@@ -81,7 +81,8 @@ export class HostUpstream {
       if (flow === FlowClass.NON_POSTED) {
         if (!link.canSend(FlowClass.COMPLETION, 0)) return answered;
         const { UR } = CompletionStatus;
-        this.#dma.error(now, link, slotNumber, generation, tlp, UR, answered);
+        const counters = slot?.counters ?? this.#routes.stray;
+        this.#dma.error(now, link, slotNumber, generation, tlp, UR, answered, counters);
       }
       (slot?.counters ?? this.#routes.stray).countStale(tlp);
       return DONE;
@@ -101,7 +102,7 @@ export class HostUpstream {
       if (flow === FlowClass.NON_POSTED) {
         if (!link.canSend(FlowClass.COMPLETION, 0)) return answered;
         const { UR } = CompletionStatus;
-        this.#dma.error(now, link, slotNumber, generation, tlp, UR, answered);
+        this.#dma.error(now, link, slotNumber, generation, tlp, UR, answered, slot.counters);
       }
       this.#refuse(now, slot, verdict as Refusal, tlp, bytes, offset);
       return DONE;
@@ -132,10 +133,20 @@ export class HostUpstream {
       this.#dma.write(tlp, region);
     } else if (isAtomic(tlp.kind)) {
       if (!link.canSend(FlowClass.COMPLETION, operandBytes(tlp))) return answered;
-      this.#dma.atomic(now, link, slotNumber, generation, tlp, region);
+      this.#dma.atomic(now, link, slotNumber, generation, tlp, region, slot.counters);
     } else {
       const limit = Math.min(this.#options.maxPayloadBytes, slot.shadow.maxPayloadBytes);
-      const sent = this.#dma.read(now, link, slotNumber, generation, tlp, region, limit, answered);
+      const sent = this.#dma.read(
+        now,
+        link,
+        slotNumber,
+        generation,
+        tlp,
+        region,
+        limit,
+        answered,
+        slot.counters,
+      );
       if (sent < requestByteCount(tlp)) return sent;
     }
     slot.counters.countUp(tlp);
