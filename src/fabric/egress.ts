@@ -13,7 +13,6 @@ import { type CreditGate, OrderedQueue } from '#pcie/ordered-queue';
 import { orderingClassOf } from '#pcie/ordering';
 import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
 import { encodedTlpBytes, encodeTlp } from '#pcie/tlp-codec';
-
 import { SendCredits } from './credits.ts';
 import {
   ENTRY_HEADER_BYTES,
@@ -116,7 +115,6 @@ export class Egress implements CreditGate {
           this.#end(now, EntryKind.TLP, flow, slot, generation, at, length);
           return;
         }
-        this.#counters.replayStalls++;
       } else {
         this.#counters.creditStalls[flow]++;
       }
@@ -198,7 +196,10 @@ export class Egress implements CreditGate {
       this.#sink.sealed(now);
     }
     if (this.#openBytes === 0) {
-      if (!replay.open()) return -1;
+      if (!replay.open()) {
+        this.#counters.replayStalls++;
+        return -1;
+      }
       this.#openBytes = SESSION_HEADER_BYTES;
     }
     return replay.openOffset + this.#openBytes + ENTRY_HEADER_BYTES;

@@ -25,7 +25,7 @@ export class LinkCounters {
   outOfOrderDropped = 0;
   /** Times a TLP found no credit of its class. */
   creditStalls: PerClass = [0, 0, 0];
-  /** Times a TLP found no room in the replay buffer. */
+  /** Times no frame could be begun, as the replay buffer was full. */
   replayStalls = 0;
   sessions = 0;
   /** Sessions that ended, for whatever reason. */

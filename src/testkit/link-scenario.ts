@@ -6,7 +6,8 @@
  * each class in a session that ended (6c).
  */
 import { Prng } from '#base/prng';
-import type { LinkFaults, LinkOptions } from '#fabric/link-options';
+import type { LinkCounters } from '#fabric/link-counters';
+import type { CreditWindow, LinkFaults, LinkOptions } from '#fabric/link-options';
 import { mayPass, orderingClassOf, type OrderingSubject, Pass } from '#pcie/ordering';
 import { ATTR_ID_BASED_ORDERING, ATTR_RELAXED_ORDERING, FlowClass } from '#pcie/tlp';
 import { serialOf, serialTlp } from './link-tlps.ts';
@@ -34,6 +35,9 @@ const HEAL_NS = 120e9;
 /** One direction: who sends, who receives, what was sent. */
 class Flow {
   readonly sent: Sent[] = [];
+  readonly bySerial = new Map<number, { item: Sent; index: number }>();
+  /** Serial numbers as they were delivered. */
+  readonly arrived: number[] = [];
   readonly kept: { flow: FlowClass; payloadBytes: number }[] = [];
   readonly keptTlps: [number, number, number] = [0, 0, 0];
   wanted = 0;
@@ -48,11 +52,18 @@ class Flow {
   }
 }
 
-/** Runs it. Returns what went wrong, or `undefined`. */
+export interface LinkScenarioResult {
+  /** What went wrong, or `undefined`. */
+  readonly wrong: string | undefined;
+  /** Of both ends, so that a test can tell that the machinery was at work. */
+  readonly counters: readonly LinkCounters[];
+}
+
+/** Runs it. */
 export function runLinkScenario(
   seed: number,
   options: LinkScenarioOptions = {},
-): string | undefined {
+): LinkScenarioResult {
   const prng = new Prng(seed);
   const linkOptions = (): Partial<LinkOptions> => randomOptions(prng, options.faults ?? {});
   const receiverOptions = { host: linkOptions(), box: linkOptions() };
@@ -72,7 +83,9 @@ export function runLinkScenario(
   for (const [index, flow] of flows.entries()) {
     const windows = (index === 0 ? receiverOptions.box : receiverOptions.host).windows;
     flow.to.onTlp = (_now, _link, tlp) => {
-      const sent = flow.sent[flow.sent.findIndex((item) => item.serial === serialOf(tlp.bytes))];
+      const serial = serialOf(tlp.bytes);
+      flow.arrived.push(serial);
+      const sent = flow.bySerial.get(serial)?.item;
       const keep =
         sent !== undefined &&
         (options.nonPostedStuck === true ? sent.flow === FlowClass.NON_POSTED : prng.chance(0.3));
@@ -110,7 +123,7 @@ export function runLinkScenario(
       const serial = ++serials;
       const tlp = serialTlp(kind, serial, payloadBytes, attributes, source);
       link.sendTlp(world.now, prng.below(4), 7, tlp);
-      flow.sent.push({
+      const item: Sent = {
         serial,
         session: flow.from.session,
         flow: kind,
@@ -121,7 +134,9 @@ export function runLinkScenario(
           transactionId: serial,
           completesIoOrConfigWrite: false,
         },
-      });
+      };
+      flow.bySerial.set(serial, { item, index: flow.sent.length });
+      flow.sent.push(item);
       flow.wanted--;
     }
   };
@@ -174,7 +189,7 @@ export function runLinkScenario(
     for (const flow of flows) {
       if (flow.overrun !== '') return flow.overrun;
       const session = flow.from.session;
-      const arrived = new Set(flow.to.tlps.map((tlp) => serialOf(tlp.bytes)));
+      const arrived = new Set(flow.arrived);
       const late = flow.sent.filter(
         (item) =>
           item.session === session &&
@@ -194,26 +209,27 @@ export function runLinkScenario(
     world.settle();
     world.run(100e6);
   }
-  const late = missing();
-  if (late !== undefined) return late;
+  const counters = [world.host.counters, ...world.box.counters().values()];
+  const wrong = missing() ?? endedWrongly(world, options) ?? flows.map(checkFlow).find(isText);
+  return { wrong, counters };
+}
+
+function endedWrongly(world: LinkWorld, options: LinkScenarioOptions): string | undefined {
   if (options.sessionsMayEnd !== true && world.hostUser.downs.length > 0) {
     return `the session ended: ${world.hostUser.downs[0]}`;
   }
-  if (world.host.counters.protocolErrors > 0) return 'a protocol error was counted';
-  for (const flow of flows) {
-    const wrong = checkFlow(flow);
-    if (wrong !== undefined) return wrong;
-  }
-  return undefined;
+  return world.host.counters.protocolErrors > 0 ? 'a protocol error was counted' : undefined;
+}
+
+function isText(value: string | undefined): value is string {
+  return value !== undefined;
 }
 
 function checkFlow(flow: Flow): string | undefined {
-  const bySerial = new Map(flow.sent.map((item, index) => [item.serial, { item, index }]));
   const seen = new Set<number>();
   const positions: number[] = [];
-  for (const tlp of flow.to.tlps) {
-    const serial = serialOf(tlp.bytes);
-    const known = bySerial.get(serial);
+  for (const serial of flow.arrived) {
+    const known = flow.bySerial.get(serial);
     if (known === undefined) return `TLP ${serial} was never sent`;
     if (seen.has(serial)) return `TLP ${serial} was delivered twice`;
     seen.add(serial);
@@ -251,12 +267,13 @@ function payloadOf(bytes: Uint8Array): number {
 }
 
 function randomOptions(prng: Prng, faults: LinkFaults): Partial<LinkOptions> {
-  const window = (): { tlps: number; dataUnits: number } => ({
+  const wide = { tlps: 1000, dataUnits: 100_000 };
+  const window = (): CreditWindow => ({
     tlps: prng.pick([1, 2, 5, 1000]),
     dataUnits: prng.pick([256, 300, 10_000]),
   });
   return {
-    windows: [window(), window(), window()],
+    windows: prng.chance(0.3) ? [wide, wide, wide] : [window(), window(), window()],
     maxFrameBytes: prng.pick([8192, 32768]),
     replayBytes: prng.pick([4 * 32768, 1 << 20]),
     replayFrames: prng.pick([4, 64, 1024]),

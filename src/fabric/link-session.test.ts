@@ -1,0 +1,358 @@
+import { describe, expect, it } from 'vitest';
+import { nanos } from '#base/units';
+import { FlowClass } from '#pcie/tlp';
+import { serialOf, serialTlp } from '#testkit/link-tlps';
+import { BOX, HOST, LinkWorld, RecordingUser } from '#testkit/link-world';
+import {
+  EndCode,
+  Frame,
+  FrameDecode,
+  FrameType,
+  decodeFrame,
+  helloFrame,
+  writeEntryHeader,
+  writeSessionHeader,
+} from './frame.ts';
+import { HostLink } from './host-link.ts';
+import { DEFAULT_LINK_OPTIONS } from './link-options.ts';
+import { freshHello } from './session.ts';
+import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
+
+const { POSTED } = FlowClass;
+
+function post(world: LinkWorld, from: 'host' | 'box', serial: number): void {
+  const link = (from === 'host' ? world.hostUser : world.boxUser).link!;
+  link.sendTlp(world.now, 1, 7, serialTlp(POSTED, serial, 16, 0, 1));
+  link.flush(world.now);
+  world.settle();
+}
+
+function arrived(user: RecordingUser): number[] {
+  return user.tlps.map((tlp) => serialOf(tlp.bytes));
+}
+
+describe('a lost connection', () => {
+  it('resumes: what was in flight arrives once, in the same session', () => {
+    const world = new LinkWorld().up();
+    const id = world.host.sessionId;
+    post(world, 'host', 1);
+    world.run(1e6);
+    post(world, 'host', 2);
+    world.paths[0]!.cut('reset');
+    post(world, 'host', 3);
+    post(world, 'box', 4);
+    world.paths[0]!.heal();
+    world.run(100e6);
+    expect(world.host.sessionId).toBe(id);
+    expect(arrived(world.boxUser)).toEqual([1, 2, 3]);
+    expect(arrived(world.hostUser)).toEqual([4]);
+    expect(world.hostUser.downs).toEqual([]);
+    expect(world.host.counters.resumes).toBe(1);
+    // 2 was sent before the cut.
+    expect(world.host.counters.replayedFrames).toBe(1);
+  });
+
+  it('resumes over the other path', () => {
+    const world = new LinkWorld({ paths: [{ rttNs: 1000 }, { rttNs: 1000 }] }).up();
+    expect(world.host.pathIndex).toBe(0);
+    world.paths[0]!.cut('reset');
+    world.run(1e6);
+    expect(world.host.state).toBe('up');
+    expect(world.host.pathIndex).toBe(1);
+    expect(world.hostUser.session).toBe(1);
+  });
+
+  it('that nobody is told of is found by silence', () => {
+    const world = new LinkWorld({ paths: [{ rttNs: 1000 }, { rttNs: 1000 }] }).up();
+    const lastFrameNs = world.now;
+    world.paths[0]!.cut('silent');
+    post(world, 'host', 1);
+    world.run(lastFrameNs + 0.99e9 - world.now);
+    expect(world.host.counters.connectionsLost).toBe(0);
+    world.run(0.2e9);
+    expect(world.host.counters.deadPeers).toBe(1);
+    expect(world.host.counters.connectionsLost).toBe(1);
+    expect(world.host.state).toBe('up');
+    expect(arrived(world.boxUser)).toEqual([1]);
+  });
+
+  it('ends the session when the resume window does', () => {
+    const world = new LinkWorld().up();
+    world.paths[0]!.cut('reset');
+    world.run(3e9 - 1);
+    expect(world.hostUser.downs).toEqual([]);
+    expect(world.boxUser.downs).toEqual([]);
+    world.run(1);
+    expect(world.hostUser.downs).toEqual(['not resumed within 3000 ms']);
+    expect(world.boxUser.downs).toEqual(['not resumed within 3000 ms']);
+    expect(world.hostUser.link).toBeUndefined();
+    world.paths[0]!.heal();
+    world.run(2e9);
+    expect(world.hostUser.session).toBe(2);
+    expect(world.boxUser.session).toBe(2);
+  });
+
+  it('takes the place of a half-open one of the same session', () => {
+    const world = new LinkWorld({ paths: [{ rttNs: 1000 }, { rttNs: 1000 }] }).up();
+    // The host drops it; as the path is silent the box does not hear of that.
+    world.paths[0]!.cut('silent');
+    world.host.dropConnection(world.now, 'test');
+    world.settle();
+    world.run(1e6);
+    expect(world.host.state).toBe('up');
+    expect(world.boxUser.session).toBe(1);
+    post(world, 'box', 1);
+    world.run(1e6);
+    expect(arrived(world.hostUser)).toEqual([1]);
+    expect(world.box.counters().get('h1')!.resumes).toBe(1);
+  });
+
+  it('is tried again after 50 ms, doubling to 1 s, over the paths in turn', () => {
+    const asked: [number, number][] = [];
+    const host: HostLink = new HostLink({
+      local: HOST,
+      peer: BOX,
+      paths: 2,
+      user: new RecordingUser(),
+      newSessionId: () => 1,
+      sink: { connect: (now, path) => asked.push([now / 1e6, path]) },
+    });
+    host.start(nanos(0));
+    for (let attempt = 0; attempt < 7; attempt++) {
+      const askedAtNs = asked.at(-1)![0] * 1e6;
+      host.connectFailed(nanos(askedAtNs), 'refused');
+      host.tick(nanos(host.nextDeadlineNs()));
+    }
+    expect(asked).toEqual([
+      [0, 0],
+      [50, 1],
+      [150, 0],
+      [350, 1],
+      [750, 0],
+      [1550, 1],
+      [2550, 0],
+      [3550, 1],
+    ]);
+  });
+});
+
+describe('sessions', () => {
+  it('a restarted host has to wait until its old connection is known to be gone', () => {
+    const world = new LinkWorld().up();
+    world.replaceHost();
+    world.run(1e9);
+    expect(world.boxUser.downs).toEqual(['the host has begun another session']);
+    expect(world.hostUser.session).toBe(2);
+    expect(world.boxUser.session).toBe(2);
+    post(world, 'host', 1);
+    world.run(1e6);
+    expect(arrived(world.boxUser)).toEqual([1]);
+  });
+
+  it('a second session of one identity is refused and reported while the first lives', () => {
+    const world = new LinkWorld().up();
+    const other = new RecordingUser();
+    const second = world.newHost(other);
+    second.start(world.now);
+    world.run(1e6);
+    expect(other.session).toBe(0);
+    expect(second.counters.refusals).toBe(1);
+    expect(world.reports).toContain('h1: refused: a session of host/h1 is live');
+    expect(world.box.counters().get('h1')!.refusals).toBe(1);
+    expect(world.host.state).toBe('up');
+  });
+
+  it('a restarted box does not know the session: it ends, another begins', () => {
+    const world = new LinkWorld({ box: { resumeWindowNs: 1e6 } }).up();
+    // The box forgets the session after 1 ms, as if it had restarted.
+    world.paths[0]!.cut('reset');
+    world.run(10e6);
+    world.paths[0]!.heal();
+    world.run(1e9);
+    expect(world.hostUser.downs).toEqual(['the peer has restarted: it does not know the session']);
+    expect(world.hostUser.session).toBe(2);
+  });
+
+  it('ends at once on both sides when one stops', () => {
+    const world = new LinkWorld().up();
+    world.host.stop(world.now, 'maintenance');
+    world.settle();
+    world.run(1e6);
+    expect(world.hostUser.downs).toEqual(['maintenance']);
+    expect(world.boxUser.downs).toEqual(['the peer ended the session: maintenance']);
+    world.run(5e9);
+    expect(world.host.state).toBe('stopped');
+  });
+
+  it('does not begin with a box of another name', () => {
+    const world = new LinkWorld();
+    const user = new RecordingUser();
+    const reports: string[] = [];
+    const host: HostLink = new HostLink({
+      local: HOST,
+      peer: { kind: 'box', id: 'other' },
+      paths: 1,
+      user,
+      newSessionId: () => 1,
+      sink: { connect: () => {}, report: (_now, _peer, message) => reports.push(message) },
+    });
+    host.start(world.now);
+    const pipe = new Pipe(BOX);
+    host.connected(world.now, pipe);
+    expect(pipe.isClosed).toBe(true);
+    expect(reports).toEqual(['path 0: box/b1 answered, not box/other']);
+  });
+});
+
+/** A transport whose frames the test reads, to play the peer by hand. */
+class Pipe implements Transport {
+  readonly sent: Frame[] = [];
+  isClosed = false;
+  readonly peer: PeerIdentity;
+
+  constructor(peer: PeerIdentity) {
+    this.peer = peer;
+  }
+
+  send(_now: number, bytes: Uint8Array): boolean {
+    const frame = new Frame();
+    const view = new DataView(bytes.buffer, 0);
+    expect(decodeFrame(view, bytes, 0, bytes.length, frame)).toBe(FrameDecode.OK);
+    this.sent.push(frame);
+    return true;
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+}
+
+/** A box end and a hand-played host that has said HELLO. */
+function handPlayed(hello = freshHello(HOST, 5, DEFAULT_LINK_OPTIONS), peer = HOST) {
+  const world = new LinkWorld({
+    box: {
+      windows: [
+        { tlps: 2, dataUnits: 256 },
+        { tlps: 2, dataUnits: 256 },
+        { tlps: 2, dataUnits: 256 },
+      ],
+    },
+  });
+  const pipe = new Pipe(peer);
+  const user: TransportUser = world.box.accept(world.now, pipe);
+  const give = (frame: Uint8Array): void => {
+    user.frame(world.now, frame, 0, frame.length);
+    user.turnEnd(world.now);
+  };
+  give(helloFrame(FrameType.HELLO, hello));
+  return { world, pipe, give };
+}
+
+function dataFrame(sequence: number, ack: number, tlps: number): Uint8Array {
+  const bytes = new Uint8Array(40 + tlps * 24);
+  const view = new DataView(bytes.buffer);
+  const limits = new Uint32Array(6).fill(1000);
+  writeSessionHeader(view, 0, FrameType.DATA, tlps, bytes.length, sequence, ack, limits);
+  for (let index = 0; index < tlps; index++) {
+    const at = 40 + index * 24;
+    writeEntryHeader(view, at, 1, FlowClass.NON_POSTED, 1, 0, 7, 12);
+    // MRd32 of one double word at 0x1000.
+    bytes.set([0, 0, 0, 1, 1, 8, 0, 15, 0, 0, 16, 0], at + 12);
+  }
+  return bytes;
+}
+
+describe('a peer at fault', () => {
+  it('is welcome when it is not', () => {
+    const { world, pipe, give } = handPlayed();
+    expect(pipe.sent[0]!.type).toBe(FrameType.HELLO_ACK);
+    expect(pipe.sent[0]!.hello).toMatchObject({ identity: BOX, sessionId: 5, resume: false });
+    give(dataFrame(0, 0, 2));
+    expect(world.boxUser.tlps).toHaveLength(2);
+    expect(pipe.isClosed).toBe(false);
+  });
+
+  it('is refused if it claims another identity', () => {
+    const hello = freshHello({ kind: 'host', id: 'h2' }, 5, DEFAULT_LINK_OPTIONS);
+    const { world, pipe } = handPlayed(hello);
+    expect(pipe.sent[0]).toMatchObject({
+      type: FrameType.REFUSE,
+      code: EndCode.IDENTITY,
+      text: 'host/h1 claims to be host/h2',
+    });
+    expect(pipe.isClosed).toBe(true);
+    expect(world.boxUser.session).toBe(0);
+    expect(world.reports).toEqual(['h1: refused: host/h1 claims to be host/h2']);
+  });
+
+  it('is refused if it speaks another version', () => {
+    const hello = { ...freshHello(HOST, 5, DEFAULT_LINK_OPTIONS), version: 2 };
+    const { pipe } = handPlayed(hello);
+    expect(pipe.sent[0]).toMatchObject({ type: FrameType.REFUSE, code: EndCode.VERSION });
+    expect(pipe.sent[0]!.text).toBe('protocol version 2, this end speaks 1');
+  });
+
+  it('is refused if it is a box', () => {
+    const { pipe } = handPlayed(freshHello(BOX, 5, DEFAULT_LINK_OPTIONS), BOX);
+    expect(pipe.sent[0]).toMatchObject({ type: FrameType.REFUSE, code: EndCode.IDENTITY });
+  });
+
+  it.each<[string, (give: (frame: Uint8Array) => void) => void]>([
+    ['sent a TLP of flow class 1 without credit', (give) => give(dataFrame(0, 0, 3))],
+    ['acknowledged a frame that was never sent', (give) => give(dataFrame(0, 1, 1))],
+    ['sent a frame whose entries do not fill it', (give) => give(cut(dataFrame(0, 0, 2)))],
+    ['sent a frame without the magic byte', (give) => give(new Uint8Array(64))],
+    [
+      'sent HELLO of another session in a session',
+      (give) => give(helloFrame(FrameType.HELLO, freshHello(HOST, 6, DEFAULT_LINK_OPTIONS))),
+    ],
+  ])('that %s loses its session', (what, act) => {
+    const { world, pipe, give } = handPlayed();
+    act(give);
+    expect(pipe.isClosed).toBe(true);
+    expect(pipe.sent.at(-1)).toMatchObject({ type: FrameType.BYE, code: EndCode.PROTOCOL });
+    expect(world.boxUser.downs).toEqual([`the peer ${what}`]);
+    expect(world.box.counters().get('h1')!.protocolErrors).toBe(1);
+  });
+
+  it('that sends data before HELLO is disconnected', () => {
+    const world = new LinkWorld();
+    const pipe = new Pipe(HOST);
+    const user = world.box.accept(world.now, pipe);
+    const frame = dataFrame(0, 0, 1);
+    user.frame(world.now, frame, 0, frame.length);
+    expect(pipe.isClosed).toBe(true);
+    expect(world.reports).toEqual(['h1: connection closed: the peer sent data before HELLO']);
+  });
+
+  it('that never says HELLO is disconnected after a second', () => {
+    const world = new LinkWorld();
+    const pipe = new Pipe(HOST);
+    world.box.accept(world.now, pipe);
+    world.settle();
+    world.run(1e9 - 1);
+    expect(pipe.isClosed).toBe(false);
+    world.run(1);
+    expect(pipe.isClosed).toBe(true);
+  });
+
+  it('a duplicate is dropped and acknowledged again, a gap is reported once', () => {
+    const { world, pipe, give } = handPlayed();
+    give(dataFrame(0, 0, 1));
+    pipe.sent.length = 0;
+    give(dataFrame(0, 0, 1));
+    expect(world.boxUser.tlps).toHaveLength(1);
+    expect(pipe.sent).toMatchObject([{ type: FrameType.CONTROL, ack: 1, flags: 0 }]);
+    give(dataFrame(2, 0, 1));
+    give(dataFrame(3, 0, 1));
+    expect(world.boxUser.tlps).toHaveLength(1);
+    expect(pipe.sent.slice(1)).toMatchObject([{ type: FrameType.CONTROL, ack: 1, flags: 1 }]);
+  });
+});
+
+/** The same frame, an entry short of what it says. */
+function cut(frame: Uint8Array): Uint8Array {
+  const shorter = frame.slice(0, frame.length - 4);
+  new DataView(shorter.buffer).setUint32(4, shorter.length);
+  return shorter;
+}
