@@ -2,8 +2,8 @@
  * What a proxy and its link say to each other. `Link` (link.ts) implements `LinkPort`; the proxies
  * implement `LinkUser`.
  */
-import type { Nanos } from '../base/units.ts';
-import type { FlowClass, Tlp } from '../pcie/tlp.ts';
+import type { Nanos } from '#base/units';
+import type { FlowClass, Tlp } from '#pcie/tlp';
 import type { PeerIdentity } from './transport.ts';
 
 /** State of one box slot for one generation, sent by the box proxy in order with the TLPs. */
@@ -49,7 +49,13 @@ export interface LinkUser {
     offset: number,
     length: number,
   ): boolean;
-  linkSlotState(now: Nanos, link: LinkPort, slot: number, generation: number, state: SlotState): void;
+  linkSlotState(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    state: SlotState,
+  ): void;
   /** `canSend` may have become true again. */
   linkResume(now: Nanos, link: LinkPort): void;
   /** The session is over: what was unacknowledged is lost, and nothing can be sent. */

@@ -2,7 +2,7 @@
  * How frames get from one proxy to the other. A transport is one connection of one path: ordered or
  * not, lossy or not (the link above makes it exact), authenticated, and gone once it has closed.
  */
-import type { Nanos } from '../base/units.ts';
+import type { Nanos } from '#base/units';
 
 /** Who is at the other end, as its certificate says: `spiffe://pool/host/ID` or `/box/ID`. */
 export interface PeerIdentity {

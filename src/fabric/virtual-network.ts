@@ -136,7 +136,7 @@ export class VirtualPath {
     this.#epoch++;
     if (mode === 'silent') return;
     const now = this.#clock.now();
-    for (const transport of [...this.#connections]) this.lose(now, transport, 'the path was cut');
+    for (const transport of this.#connections) this.lose(now, transport, 'the path was cut');
   }
 
   /** After a silent cut, the connections that nobody has closed work again. */
@@ -146,7 +146,7 @@ export class VirtualPath {
 
   /** A transport of `local` vanishes without a call; the other end hears of it. */
   kill(local: PeerIdentity): void {
-    for (const transport of [...this.#connections]) {
+    for (const transport of this.#connections) {
       if (sameIdentity(transport.local, local)) transport.close();
     }
   }
@@ -198,7 +198,7 @@ export class VirtualPath {
   #frameOut(now: Nanos, wire: Wire): void {
     wire.outgoing--;
     if (wire.outgoing >= 2) return;
-    for (const transport of [...wire.waiting]) {
+    for (const transport of wire.waiting) {
       // Another connection may have filled the wire meanwhile.
       if (wire.outgoing >= 2) return;
       wire.waiting.delete(transport);
