@@ -222,9 +222,10 @@ export class DmaEngine implements ReadsUser {
     while (idleTurns < this.#channels.length && this.limits.busMaster) {
       const queues = this.#channels[this.#turn] as DmaChannel;
       this.#turn = this.#turn + 1 === this.#channels.length ? 0 : this.#turn + 1;
-      const wrote = this.#sendWrite(now, port, queues);
-      const read = this.#sendRead(now, port, queues);
-      idleTurns = wrote || read || this.#again ? 0 : idleTurns + 1;
+      let isIdle = true;
+      if (queues.writes.size > 0 && this.#sendWrite(now, port, queues)) isIdle = false;
+      if (queues.reads.size > 0 && this.#sendRead(now, port, queues)) isIdle = false;
+      idleTurns = isIdle && !this.#again ? idleTurns + 1 : 0;
       this.#again = false;
     }
     this.#pumping = false;

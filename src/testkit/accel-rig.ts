@@ -10,8 +10,7 @@ export const BAR0 = 0xe000_0000;
 export const BAR2 = 0x40_0000_0000;
 export const HOST_BASE = 0x1_0000_0000;
 export const HOST_BYTES = 4 << 20;
-/** Rings of 16 entries, one a channel, from here on; fences right behind. */
-export const RING_BASE = HOST_BASE;
+/** Rings of 16 entries, one a channel, from HOST_BASE on; fences behind them. */
 export const RING_ENTRIES = 16;
 export const FENCES = HOST_BASE + 0x8000;
 /** From here on host memory is the test's. */
@@ -87,7 +86,7 @@ export class AccelRig {
   }
 
   ringOf(channel: number): number {
-    return RING_BASE + channel * 0x1000;
+    return HOST_BASE + channel * 0x1000;
   }
 
   /** Writes commands to the channel's ring of 16; `ring` makes the doorbell known. */
