@@ -9,7 +9,7 @@ import { DxpuError } from '#base/errors';
 import * as layout from './accel-layout.ts';
 import { type ComputeContext, copyCommands, saxpy, sgemm } from './accel-compute.ts';
 import { type DeviceBuffer, DeviceMemory } from './accel-memory.ts';
-import { AccelRing, type RingCommand } from './accel-ring.ts';
+import { AccelRing, readStatus, type RingCommand } from './accel-ring.ts';
 import type { HostBuffer } from './host-memory.ts';
 import { mmioRead32, mmioWrite32 } from './host-operations.ts';
 import type { PciFunction } from './pci-function.ts';
@@ -103,7 +103,7 @@ export class AccelDriver {
       throw new DxpuError('failed_precondition', 'the accelerator lacks BAR 0 or BAR 2');
     }
     const base = registers.address;
-    const id = yield* mmioRead32(host, base + layout.ID);
+    const id = yield* readStatus(host, base + layout.ID);
     const version = yield* mmioRead32(host, base + layout.VERSION);
     if (id !== layout.ID_VALUE || version >>> 16 !== layout.VERSION_MAJOR) {
       throw new DxpuError(
@@ -217,7 +217,7 @@ export class AccelDriver {
 
 function* resetDevice(host: SoftHost, base: number): Task<void> {
   yield* mmioWrite32(host, base + layout.RESET, layout.RESET_KEY);
-  const status = yield* mmioRead32(host, base + layout.STATUS);
+  const status = yield* readStatus(host, base + layout.STATUS);
   if ((status & layout.STATUS_READY) === 0) {
     throw new DxpuError('failed_precondition', 'the accelerator is not ready after its reset');
   }

@@ -15,7 +15,7 @@ import * as layout from './accel-layout.ts';
 import type { HostBuffer } from './host-memory.ts';
 import { mmioRead32, mmioWrite32 } from './host-operations.ts';
 import type { SoftHost } from './root-complex.ts';
-import { currentTime, Signal, type Task, waitUntil } from './task.ts';
+import { currentTime, Signal, sleep, type Task, waitUntil } from './task.ts';
 
 export interface AccelRingOptions {
   /** A power of two, 2 to 65536. */
@@ -43,6 +43,7 @@ export interface RingCommand {
 
 /** How often the channel is asked whether it halted, for interrupts can be lost and polls have none. */
 const STATUS_CHECK_NS = 100e6;
+const REMOVAL_NOTICE_NS = 1e6;
 /** A task that is woken later than this many failures hears of its own in general terms. */
 const REMEMBERED_EPOCHS = 16;
 const TWO_TO_32 = 0x1_0000_0000;
@@ -114,7 +115,7 @@ export class AccelRing {
     yield* mmioWrite32(host, at + layout.RING_ENTRIES, this.#options.entries);
     const interrupt = this.#options.interrupt === undefined ? 0 : layout.CONTROL_ERROR_INTERRUPT;
     yield* mmioWrite32(host, at + layout.CHANNEL_CONTROL, layout.CONTROL_ENABLE | interrupt);
-    const status = yield* mmioRead32(host, at + layout.CHANNEL_STATUS);
+    const status = yield* readStatus(host, at + layout.CHANNEL_STATUS);
     if ((status & (layout.CHANNEL_ENABLED | layout.CHANNEL_HALTED)) !== layout.CHANNEL_ENABLED) {
       throw yield* this.#decodeError();
     }
@@ -253,7 +254,7 @@ export class AccelRing {
     this.#checking = true;
     let status = 0;
     try {
-      status = yield* mmioRead32(this.#host, this.#registers + layout.CHANNEL_STATUS);
+      status = yield* readStatus(this.#host, this.#registers + layout.CHANNEL_STATUS);
     } finally {
       this.#checking = false;
     }
@@ -295,7 +296,7 @@ export class AccelRing {
   *#decodeError(): Task<DxpuError> {
     const host = this.#host;
     const at = this.#registers;
-    const code = yield* mmioRead32(host, at + layout.ERROR_CODE);
+    const code = yield* readStatus(host, at + layout.ERROR_CODE);
     const index = yield* mmioRead32(host, at + layout.ERROR_INDEX);
     const low = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_LO);
     const high = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_HI);
@@ -330,6 +331,21 @@ export class AccelRing {
     view.setUint32(at + layout.COMMAND_K, command.k ?? 0, true);
     view.setUint32(at + layout.COMMAND_SCALAR, command.scalar ?? 0, true);
   }
+}
+
+/**
+ * Reads a register that is never all ones. If it is, the function is gone. What was outstanding when
+ * a link goes down is answered just before the removal is reported, so that gets a moment to come:
+ * it says more. Then fails with `unavailable`.
+ */
+export function* readStatus(host: SoftHost, address: number): Task<number> {
+  const value = yield* mmioRead32(host, address);
+  if (value !== 0xffff_ffff) return value;
+  yield* sleep(REMOVAL_NOTICE_NS);
+  throw new DxpuError(
+    'unavailable',
+    'the accelerator does not answer: its registers read all ones',
+  );
 }
 
 function viewOf(bytes: Uint8Array): DataView {
