@@ -144,11 +144,17 @@ export class HostNode {
       return;
     }
     const user = link.connected(this.#clock.now(), transport);
+    const { resumes } = link.counters;
+    let announced = false;
     transport.start({
       frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
       turnEnd: (now) => {
         user.turnEnd(now);
         this.settle();
+        if (announced || link.state !== 'up') return;
+        announced = true;
+        const how = link.counters.resumes > resumes ? 'session resumed' : 'session begun';
+        this.#options.log.info({ peer: `box ${path.box}`, path: path.name }, how);
       },
       writable: (now) => {
         user.writable(now);

@@ -159,7 +159,7 @@ async function measure(host: KnownProcess, box: KnownProcess): Promise<RoundTrip
 
 function roundTripText(trips: RoundTrips): string {
   const line = (name: string, ns: number): string =>
-    `  ${name.padEnd(44)} ${formatDuration(ns).padStart(8)}`;
+    `  ${name.padEnd(46)} ${formatDuration(ns).padStart(8)}`;
   const { mmioReadNs, tcpEchoNs, tlsEchoNs, echoBytes } = trips;
   return [
     `Round trips, medians of ${trips.samples} taken in turns`,

@@ -1,0 +1,204 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { DxpuError } from '#base/errors';
+import { readBoxConfig } from './box-config.ts';
+import { readHostConfig } from './host-config.ts';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-config-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const HOST = `host: h1
+certificates: { ca: ca.pem, cert: h.pem, key: h-key.pem }
+paths:
+  - { name: p0, box: b1, address: "127.0.0.1:7001" }
+slots:
+  - slot: 0
+    secondaryBus: 1
+    nonPrefetchable: { base: 0xe0000000, size: 16MiB }
+    prefetchable: { base: 0x4000000000, size: 64MiB }
+  - slot: 1
+    secondaryBus: 2
+    nonPrefetchable: { base: 0xe1000000, size: 16MiB }
+    prefetchable: { base: 0x4004000000, size: 64MiB }
+memory:
+  - { base: 0, size: 64MiB }
+table:
+  - { virtualSlot: 0, box: b1, slot: 3, path: p0, generation: 7 }
+`;
+
+const BOX = `box: b1
+certificates: { ca: ca.pem, cert: b.pem, key: b-key.pem }
+listen: ["127.0.0.1:7001", "[::1]:7002"]
+devices:
+  - { slot: 3, kind: accel, memory: 64MiB, tags: 140 }
+table:
+  - { slot: 3, host: h1, path: p0, generation: 7 }
+`;
+
+function written(text: string): string {
+  const file = path.join(folder, 'config.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+/** The message about `text`, without the name of the file. */
+function complaint(read: (file: string) => unknown, text: string): string {
+  const file = written(text);
+  try {
+    read(file);
+  } catch (error) {
+    expect(error).toBeInstanceOf(DxpuError);
+    return (error as DxpuError).message.replaceAll(`${file}:`, '');
+  }
+  throw new Error('nothing was wrong');
+}
+
+const hostComplaint = (from: string, to: string): string => {
+  expect(HOST).toContain(from);
+  return complaint(readHostConfig, HOST.replace(from, to));
+};
+const boxComplaint = (from: string, to: string): string => {
+  expect(BOX).toContain(from);
+  return complaint(readBoxConfig, BOX.replace(from, to));
+};
+
+describe('a host configuration', () => {
+  it('becomes rows whose bus and windows are those of the slot', () => {
+    const config = readHostConfig(written(HOST));
+    expect(config.rows).toEqual([
+      {
+        virtualSlot: 0,
+        used: true,
+        secondaryBus: 1,
+        nonPrefetchable: { base: 0xe000_0000, limit: 0xe0ff_ffff },
+        prefetchable: { base: 0x40_0000_0000, limit: 0x40_03ff_ffff },
+        box: 'b1',
+        slot: 3,
+        path: 'p0',
+        generation: 7,
+      },
+    ]);
+    expect(config.paths).toEqual([{ name: 'p0', box: 'b1', host: '127.0.0.1', port: 7001 }]);
+    expect(config.credentialFiles.key).toBe(path.join(folder, 'h-key.pem'));
+    expect(config.softHost.ports).toHaveLength(2);
+  });
+
+  it('names line, column, field and the likely word for a mistyped field', () => {
+    expect(hostComplaint('secondaryBus: 2', 'secondryBus: 2')).toContain(
+      '11:5: slots[1].secondryBus: unknown field; did you mean secondaryBus?',
+    );
+    expect(hostComplaint('secondaryBus: 2', 'secondryBus: 2')).toContain(
+      '10:5: slots[1].secondaryBus: is missing',
+    );
+    expect(hostComplaint('host: h1', 'host: h1\ncolour: red')).toBe(
+      '2:1: colour: unknown field; known here: host, certificates, paths, slots, table, memory, ' +
+        'maxPayload, maxReadRequest, link',
+    );
+  });
+
+  it.each([
+    ['host: h1', 'host: "h 1"', '1:7: host: must be 1 to 63 letters'],
+    ['host: h1\n', '', '1:1: host: is missing'],
+    ['"127.0.0.1:7001"', '7001', '4:35: paths[0].address: must be a text, not 7001'],
+    ['"127.0.0.1:7001"', '"127.0.0.1"', '4:35: paths[0].address: "127.0.0.1" is not an address'],
+    ['size: 16MiB', 'size: 16MB', '8:48: slots[0].nonPrefetchable.size: must be 1 MiB aligned'],
+    ['size: 16MiB', 'size: 16 elephants', '8:48: slots[0].nonPrefetchable.size: "16 elephants" is'],
+    [
+      '0x4000000000',
+      '0x4000080000',
+      '9:27: slots[0].prefetchable.base: must be 1 MiB aligned; the next is 0x4000100000',
+    ],
+    ['0xe0000000', '0xfff00000', 'must end below 4 GiB'],
+    ['0xe1000000', '0xe0000000', '12:22: slots[1].nonPrefetchable: overlaps the nonPrefetchable'],
+    ['secondaryBus: 2', 'secondaryBus: 1', '11:19: slots[1].secondaryBus: bus 1 is that of slot 0'],
+    ['secondaryBus: 2', 'secondaryBus: 256', 'must be a whole number from 1 to 255'],
+    ['base: 0, size: 64MiB', 'base: 0, size: 4GiB', '15:5: memory[0]: overlaps a window of slot 0'],
+    [
+      'base: 0, size: 64MiB',
+      'base: 7, size: 64MiB',
+      '15:13: memory[0].base: must be 4 KiB aligned',
+    ],
+    ['slot: 1\n', 'slot: 2\n', '6:3: slots: virtual slots must be numbered from 0 without gaps; 1'],
+    ['virtualSlot: 0', 'virtualSlot: 5', '17:20: table[0].virtualSlot: there is no virtual slot 5'],
+    ['box: b1, slot', 'box: b9, slot', '17:28: table[0].box: no path leads to box b9'],
+    ['path: p0', 'path: p9', 'table[0].path: there is no path p9 to box b1; there is: p0'],
+    ['generation: 7', 'generation: 0', 'table[0].generation: must be a whole number from 1'],
+    ['generation: 7', 'generation: seven', 'generation: must be a number, not "seven"'],
+    ['host: h1', 'host: h1\nhost: h2', 'Map keys must be unique'],
+    ['host: h1', 'host: [h1', '2:'],
+  ])('with %j changed to %j says %j', (from, to, message) => {
+    expect(hostComplaint(from, to)).toContain(message);
+  });
+
+  it('shows every problem, in the order of the file', () => {
+    const text = HOST.replace('secondaryBus: 1', 'secondaryBus: 0').replace('port', 'port');
+    const lines = complaint(readHostConfig, text.replace('generation: 7', 'generation: -1'));
+    expect(lines.split('\n').map((line) => line.split(':')[0])).toEqual(['7', '17']);
+  });
+
+  it('shows what the proxy itself refuses at its place', () => {
+    // 0xfee00000 to 0xfeefffff is where interrupts go: no window may be there.
+    const message = hostComplaint('0xe0000000', '0xfee00000');
+    expect(message).toMatch(/^8:\d+: slots\[0\]\.nonPrefetchable/);
+  });
+
+  it('knows what a reload cannot change', () => {
+    const before = readHostConfig(written(HOST)).fixedPart;
+    const table = HOST.replace('generation: 7', 'generation: 8');
+    expect(readHostConfig(written(table)).fixedPart).toBe(before);
+    expect(readHostConfig(written(HOST.replace('7001', '7003'))).fixedPart).not.toBe(before);
+  });
+
+  it('that is missing or a folder is named', () => {
+    const missing = path.join(folder, 'none.yaml');
+    expect(() => readHostConfig(missing)).toThrow(
+      `cannot read the configuration ${missing}: there is no such file`,
+    );
+    expect(() => readHostConfig(folder)).toThrow(`${folder}: it is a folder`);
+  });
+});
+
+describe('a box configuration', () => {
+  it('becomes rows and devices', () => {
+    const config = readBoxConfig(written(BOX));
+    expect(config.rows).toEqual([
+      { slot: 3, valid: true, used: true, host: 'h1', path: 'p0', generation: 7 },
+    ]);
+    expect(config.listen).toEqual([
+      { host: '127.0.0.1', port: 7001 },
+      { host: '::1', port: 7002 },
+    ]);
+    expect(config.devices[0]?.options).toMatchObject({ memoryBytes: 67_108_864, tags: 140 });
+    expect(config.devices[0]?.options.uuid).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(readBoxConfig(written(BOX)).devices[0]?.options.uuid).toBe(
+      config.devices[0]?.options.uuid,
+    );
+  });
+
+  it.each([
+    ['kind: accel', 'kind: acel', '5:22: devices[0].kind: must be one of accel, not "acel"'],
+    [
+      'memory: 64MiB',
+      'memory: 63MiB',
+      'devices[0].memory: must be a power of two from 1MiB to 2GiB',
+    ],
+    ['tags: 140', 'tags: 1000', 'devices[0].tags: must be a whole number from 1 to 768'],
+    ['- { slot: 3, host', '- { slot: 4, host', 'table[0].slot: there is no device in slot 4'],
+    [
+      '"127.0.0.1:7001"',
+      '"127.0.0.1:70000"',
+      '3:10: listen[0]: "127.0.0.1:70000" is not an address',
+    ],
+    ['listen: ["127.0.0.1:7001", "[::1]:7002"]', 'listen: []', 'needs at least one address'],
+    ['listen: ["127.0.0.1:7001", "[::1]:7002"]', 'liston: []', 'did you mean listen?'],
+  ])('with %j changed to %j says %j', (from, to, message) => {
+    expect(boxComplaint(from, to)).toContain(message);
+  });
+
+  it('with one slot in two rows shows the second', () => {
+    const row = '  - { slot: 3, host: h1, path: p0, generation: 7 }\n';
+    expect(complaint(readBoxConfig, `${BOX}${row}`)).toMatch(/^8:\d+: table\[1\]\.slot: /);
+  });
+});

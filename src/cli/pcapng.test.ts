@@ -1,0 +1,180 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type CapturedTlp,
+  encodeHeader,
+  encodePacket,
+  isPcapng,
+  PcapngReader,
+  type ReadPacket,
+} from './pcapng.ts';
+
+function read(file: Uint8Array): ReadPacket[] {
+  const reader = new PcapngReader();
+  const packets = [...reader.push(file)];
+  reader.end();
+  return packets;
+}
+
+const tlp = Buffer.from('05000001ca9a5c0ff74807a4', 'hex');
+const packet: CapturedTlp = {
+  timeNs: 0x0102_0304_0506_0708n,
+  slot: 0x0a0b,
+  direction: 'up',
+  tlp,
+};
+
+describe('pcapng', () => {
+  it('is written as the format asks, byte by byte', () => {
+    // Section Header Block: type, length, magic, 1.0, section length unknown, options, length.
+    const section =
+      '0a0d0d0a' +
+      '28000000' +
+      '4d3c2b1a' +
+      '01000000' +
+      'ffffffffffffffff' +
+      '04000300' +
+      '61707000' + // shb_userappl, 3 bytes: app
+      '00000000' +
+      '28000000';
+    // Interface Description Block: link type 147, snap length 0, if_name, if_tsresol 9, end.
+    const description =
+      '01000000' +
+      '28000000' +
+      '93000000' +
+      '00000000' +
+      '02000200' +
+      '69660000' +
+      '09000100' +
+      '09000000' +
+      '00000000' +
+      '28000000';
+    expect(encodeHeader('if', 'app').toString('hex')).toBe(section + description);
+    // Enhanced Packet Block: interface 0, time high and low, 16 bytes captured and original; the
+    // packet (version 1, up, slot, TLP); epb_flags 1 (inbound); end.
+    expect(encodePacket(packet).toString('hex')).toBe(
+      '06000000' +
+        '3c000000' +
+        '00000000' +
+        '04030201' +
+        '08070605' +
+        '10000000' +
+        '10000000' +
+        '01010a0b' +
+        '05000001ca9a5c0ff74807a4' +
+        '02000400' +
+        '01000000' +
+        '00000000' +
+        '3c000000',
+    );
+  });
+
+  it('comes back as it was written, however it is cut', () => {
+    const one = fc.record({
+      timeNs: fc.bigInt({ min: 0n, max: 2n ** 63n }),
+      slot: fc.integer({ min: 0, max: 65535 }),
+      direction: fc.constantFrom('down' as const, 'up' as const),
+      tlp: fc.uint8Array({ minLength: 12, maxLength: 60 }),
+    });
+    fc.assert(
+      fc.property(fc.array(one, { maxLength: 6 }), fc.integer({ min: 1, max: 90 }), (list, cut) => {
+        const file = Buffer.concat([encodeHeader('x', 'y'), ...list.map(encodePacket)]);
+        const reader = new PcapngReader();
+        const found: ReadPacket[] = [];
+        for (let at = 0; at < file.length; at += cut) {
+          found.push(...reader.push(file.subarray(at, at + cut)));
+        }
+        reader.end();
+        expect(
+          found.map((item) => {
+            if (!('packet' in item)) throw new Error(item.error);
+            return { ...item.packet, tlp: new Uint8Array(item.packet.tlp) };
+          }),
+        ).toEqual(list);
+      }),
+    );
+  });
+
+  it('carries the config space of the function', () => {
+    const configSpace = Uint8Array.from({ length: 256 }, (_, index) => index);
+    const reader = new PcapngReader();
+    expect([...reader.push(encodeHeader('if', 'app', { bdf: 0x0108, configSpace }))]).toEqual([]);
+    expect(reader.capturedFunction?.bdf).toBe(0x0108);
+    expect(new Uint8Array(reader.capturedFunction!.configSpace)).toEqual(configSpace);
+  });
+
+  it('of a big-endian machine with microseconds is understood', () => {
+    // Written out by hand: no options, so time is in microseconds; 2 µs after 1970.
+    const section =
+      '0a0d0d0a' + '0000001c' + '1a2b3c4d' + '00010000' + 'ffffffffffffffff' + '0000001c';
+    const description = '00000001' + '00000014' + '00930000' + '00000000' + '00000014';
+    const block =
+      '00000006' +
+      '00000030' +
+      '00000000' +
+      '00000000' +
+      '00000002' +
+      '00000010' +
+      '00000010' +
+      '01000003' +
+      '05000001ca9a5c0ff74807a4' +
+      '00000030';
+    expect(read(Buffer.from(section + description + block, 'hex'))).toEqual([
+      { number: 1, packet: { timeNs: 2000n, slot: 3, direction: 'down', tlp } },
+    ]);
+  });
+
+  it('with foreign packets names them and goes on', () => {
+    const header = encodeHeader('if', 'app');
+    const foreign = Buffer.from(header);
+    foreign.writeUInt16LE(1, header.indexOf(Buffer.from('93000000', 'hex')));
+    expect(read(Buffer.concat([foreign, encodePacket(packet)]))).toEqual([
+      { number: 1, error: 'has link type 1, TLP captures have 147' },
+    ]);
+    const bad = encodePacket(packet);
+    bad[28] = 2; // Version of our header.
+    const found = read(Buffer.concat([header, bad, encodePacket(packet)]));
+    expect(found[0]).toEqual({ number: 1, error: expect.stringContaining('no header of a dxpu') });
+    expect(found[1]).toMatchObject({ number: 2, packet: { slot: 0x0a0b } });
+  });
+
+  it('that is damaged names the byte', () => {
+    const header = encodeHeader('if', 'app');
+    const file = Buffer.concat([header, encodePacket(packet)]);
+    expect(() => read(file.subarray(0, file.length - 1))).toThrow(
+      `damaged at byte ${header.length}: it ends within a block`,
+    );
+    const lying = Buffer.from(file);
+    lying.writeUInt32LE(0xfffffff0, header.length + 4);
+    expect(() => read(lying)).toThrow(
+      `byte ${header.length}: a block claims a length of 4294967280`,
+    );
+    const uneven = Buffer.from(file);
+    uneven.writeUInt32LE(64, file.length - 4);
+    expect(() => read(uneven)).toThrow('the two lengths of a block differ');
+  });
+
+  it('never throws anything but its own errors, and reads nothing that is not there', () => {
+    const file = Buffer.concat([encodeHeader('if', 'app'), encodePacket(packet)]);
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.nat(file.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 }),
+        (changes) => {
+          const mutated = Buffer.from(file);
+          for (const [at, value] of changes) mutated[at] = value;
+          try {
+            read(mutated);
+          } catch (error) {
+            expect((error as Error).name).toBe('DxpuError');
+          }
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('is told from text by its first bytes', () => {
+    expect(isPcapng(encodeHeader('if', 'app'))).toBe(true);
+    expect(isPcapng(Buffer.from('0a0d0d0a05000001ca9a5c0f\n'))).toBe(false);
+  });
+});
