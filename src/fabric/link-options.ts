@@ -97,7 +97,7 @@ export const DEFAULT_LINK_OPTIONS: LinkOptions = {
   replayTimerFloorNs: 10e6,
   ackDelayNs: 1e6,
   ackFrames: 64,
-  ackBytes: 512 * 1024,
+  ackBytes: 128 * 1024,
   maxFrameBytes: 32 * 1024,
   replayBytes: 4 * MIB,
   replayFrames: 4096,
