@@ -8,8 +8,8 @@
  * A request that timed out keeps its tag until its completion has come after all or `abort` ends the
  * session: reused earlier, the late completion would answer the wrong request.
  */
-import { assert } from '../base/assert.ts';
-import type { Nanos } from '../base/units.ts';
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
 import { CompletionStatus, TlpKind, type Tlp } from './tlp.ts';
 
 const MAX_TAGS = 1024;

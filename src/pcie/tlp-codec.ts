@@ -4,7 +4,7 @@
  *
  * A header is handled as its three or four double words, DW 0 to 3, bit 31 being byte 0 bit 7.
  */
-import { AssertionError } from '../base/assert.ts';
+import { AssertionError } from '#base/assert';
 import { computeEcrc } from './ecrc.ts';
 import {
   checkRules,

@@ -258,6 +258,8 @@ export function misfit(tlp: Tlp, layout: number): string {
     if (tlp.byteCount < 1 || tlp.byteCount > 4096) return 'byteCount';
   }
   if (layout <= IO && !addressFits(tlp)) return 'address';
+  if (layout === MESSAGE && tlp.messageDw2 >>> 0 !== tlp.messageDw2) return 'messageDw2';
+  if (layout === MESSAGE && tlp.messageDw3 >>> 0 !== tlp.messageDw3) return 'messageDw3';
   const hasData = (tlp.kind & FMT_DATA) !== 0;
   if (tlp.payloadBytes !== (hasData ? tlp.lengthDw * 4 : 0)) return 'payloadBytes';
   if (tlp.lengthDw < 1 !== (!hasData && layout >= MESSAGE)) return 'lengthDw';
