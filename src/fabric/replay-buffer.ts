@@ -65,7 +65,8 @@ export class ReplayBuffer {
     const head = this.#head;
     if (head <= oldest) return head + this.#maxFrameBytes <= oldest ? head : -1;
     const fitsAtStart = this.#maxFrameBytes <= oldest;
-    if (fitsAtStart && head >= this.#wrapBytes) return 0;
+    // Not before twice of what is held has room there: it bounds what can be held until the next wrap.
+    if (head >= this.#wrapBytes && oldest >= 2 * (head - oldest) + this.#maxFrameBytes) return 0;
     if (head + this.#maxFrameBytes <= this.bytes.length) return head;
     return fitsAtStart ? 0 : -1;
   }
