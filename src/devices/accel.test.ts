@@ -131,6 +131,101 @@ describe('copies', () => {
   });
 });
 
+describe('HtoD copies that follow each other', () => {
+  const copy = (index: number, fields: Partial<AccelCommand> = {}): Partial<AccelCommand> => ({
+    ...fence(index, 1),
+    opcode: Opcode.COPY_HTOD,
+    operand0: DATA + 0x1000 * index,
+    operand1: 256 * index,
+    operand2: 256,
+    ...fields,
+  });
+  const answerCopy = (index: number): void => {
+    const from = DATA + 0x1000 * index;
+    const requests = rig.host.waiting.filter(
+      ({ addressLo }) => addressLo >= from % 2 ** 32 && addressLo < (from % 2 ** 32) + 0x1000,
+    );
+    for (const request of requests) {
+      rig.host.waiting.splice(rig.host.waiting.indexOf(request), 1);
+      rig.host.answer(request);
+    }
+  };
+
+  beforeEach(() => {
+    rig.enable();
+    rig.host.answerReads = false;
+    for (let i = 0; i < 3; i++) {
+      rig.host.memory.fill(
+        i + 1,
+        DATA + 0x1000 * i - HOST_BASE,
+        DATA + 0x1000 * i + 256 - HOST_BASE,
+      );
+    }
+  });
+
+  function runAll(...commands: Partial<AccelCommand>[]): void {
+    rig.push(0, ...commands);
+    rig.ring(0);
+    const [fetch] = rig.host.waiting.splice(0);
+    if (fetch !== undefined) rig.host.answer(fetch);
+  }
+
+  it('read ahead of each other, and signal in order', () => {
+    runAll(copy(0), copy(1), copy(2), fence(3, 1));
+    expect(rig.host.waiting).toHaveLength(3);
+    answerCopy(1);
+    answerCopy(2);
+    expect(deviceWord(256)).toBe(0x02020202);
+    expect([0, 1, 2, 3].map((i) => rig.fence(i))).toEqual([0, 0, 0, 0]);
+    answerCopy(0);
+    expect([0, 1, 2, 3].map((i) => rig.fence(i))).toEqual([1, 1, 1, 1]);
+    expect([0, 512].map(deviceWord)).toEqual([0x01010101, 0x03030303]);
+    expect(rig.channel(0, reg.COMMANDS_DONE)).toBe(4);
+  });
+
+  it('wait where they write over each other', () => {
+    runAll(copy(0), copy(1, { operand1: 255 }), copy(2));
+    expect(rig.host.waiting).toHaveLength(1);
+    answerCopy(0);
+    expect(rig.host.waiting).toHaveLength(2);
+    answerCopy(2);
+    answerCopy(1);
+    expect(deviceWord(252)).toBe(0x02010101);
+    expect(deviceWord(512)).toBe(0x03030303);
+    expect(rig.fence(2)).toBe(1);
+  });
+
+  it('do not read ahead of another command', () => {
+    runAll(copy(0), { opcode: Opcode.FILL, operand1: 256, operand2: 64, scalar: 9 }, copy(1));
+    expect(rig.host.waiting).toHaveLength(1);
+    answerCopy(0);
+    expect(deviceWord(256)).toBe(9);
+    answerCopy(1);
+    expect(deviceWord(256)).toBe(0x02020202);
+  });
+
+  it('fail in order too: the error of a later one shows when its turn comes', () => {
+    runAll(copy(0), copy(1), copy(2));
+    const later = rig.host.waiting.splice(1, 1);
+    for (const request of later) rig.host.answerWith(request, CompletionStatus.UR);
+    expect(rig.error()).toBe(AccelError.NONE);
+    answerCopy(0);
+    expect(rig.error()).toBe(AccelError.DMA_UNSUPPORTED);
+    expect(rig.channel(0, reg.ERROR_INDEX)).toBe(1);
+    expect([0, 1, 2].map((i) => rig.fence(i))).toEqual([1, 0, 0]);
+    answerCopy(2);
+    expect(deviceWord(512)).toBe(0);
+  });
+
+  it('with a bad one behind them are done before it is told', () => {
+    runAll(copy(0), copy(1, { operand1: 1 << 20 }));
+    answerCopy(0);
+    expect(rig.fence(0)).toBe(1);
+    expect(rig.error()).toBe(AccelError.OUT_OF_RANGE);
+    expect(rig.channel(0, reg.ERROR_INDEX)).toBe(1);
+  });
+});
+
 describe('kernels', () => {
   it('saxpy rounds the product before the sum', () => {
     // 0.1f × 3 + 1: once rounded (fused) and twice rounded differ for some of these.
