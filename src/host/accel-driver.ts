@@ -104,7 +104,7 @@ export class AccelDriver {
     }
     const base = registers.address;
     const id = yield* readStatus(host, base + layout.ID);
-    const version = yield* mmioRead32(host, base + layout.VERSION);
+    const version = yield* readStatus(host, base + layout.VERSION);
     if (id !== layout.ID_VALUE || version >>> 16 !== layout.VERSION_MAJOR) {
       throw new DxpuError(
         'failed_precondition',
@@ -112,7 +112,7 @@ export class AccelDriver {
           `version 0x${version.toString(16)}`,
       );
     }
-    const channels = yield* mmioRead32(host, base + layout.CHANNELS);
+    const channels = yield* readStatus(host, base + layout.CHANNELS);
     if (options.channel >= channels) {
       throw new DxpuError(
         'invalid_argument',
@@ -120,8 +120,8 @@ export class AccelDriver {
       );
     }
     yield* resetDevice(host, base);
-    const low = yield* mmioRead32(host, base + layout.MEMORY_BYTES_LO);
-    const high = yield* mmioRead32(host, base + layout.MEMORY_BYTES_HI);
+    const low = yield* readStatus(host, base + layout.MEMORY_BYTES_LO);
+    const high = yield* readStatus(host, base + layout.MEMORY_BYTES_HI);
     const uuid = yield* readUuid(host, base);
     const ring = new AccelRing(host, base, {
       entries: options.ringEntries,

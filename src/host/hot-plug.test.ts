@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { FakeFunction } from '../testkit/fake-function.ts';
-import { HostRig, portOptions } from '../testkit/host-rig.ts';
+import { FakeFunction } from '#testkit/fake-function';
+import { HostRig, portOptions } from '#testkit/host-rig';
 import { configRead, mmioRead32 } from './host-operations.ts';
 import { formatListing } from './listing.ts';
 import { sleep } from './task.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Nanos } from '#base/units';
 import { FlowClass, flowClassOf, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
-import { FAKE_DEVICE_ID, FAKE_VENDOR_ID, FakeFunction } from '../testkit/fake-function.ts';
-import { HostRig, portOptions } from '../testkit/host-rig.ts';
+import { FAKE_DEVICE_ID, FAKE_VENDOR_ID, FakeFunction } from '#testkit/fake-function';
+import { HostRig, portOptions } from '#testkit/host-rig';
 import { AccessStatus } from './cpu-access.ts';
 import { configRead, memoryRead, memoryWrite, mmioRead32 } from './host-operations.ts';
 import type { SoftHostOptions } from './root-complex.ts';

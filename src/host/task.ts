@@ -41,6 +41,11 @@ export class Signal {
     return () => this.#listeners.delete(fn);
   }
 
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+
+  /** Calls everybody who listens. */
   notify(now: Nanos): void {
     for (const fn of this.#listeners) fn(now);
   }
@@ -88,6 +93,11 @@ export class TaskRunner implements Timed {
   /** Tasks that have not ended. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Timers kept, cancelled ones included. */
+  get timerCount(): number {
+    return this.#timers.size;
   }
 
   /** Starts a task, in `scope` if given; `done` hears of its end, maybe before `run` returns. */

@@ -85,7 +85,7 @@ export class FakeFabric implements DownstreamFabric {
     this.#slots.get(index)?.timer?.stop();
     this.#slots.delete(index);
     const now = this.#clock.now();
-    for (const pending of [...this.#outstanding.values()]) {
+    for (const pending of this.#outstanding.values()) {
       if (pending.slot === index) this.#refuse(now, pending);
     }
     this.#root.linkActive(now, index, false, surprise);

@@ -35,19 +35,19 @@ export class HostRig {
   readonly added: PciFunction[] = [];
   readonly removed: PciFunction[] = [];
   readonly problems: EnumerationProblem[] = [];
+  readonly #driver: TimerDriver | undefined;
 
   constructor(
     options: Partial<SoftHostOptions> & { readonly slots?: number } = {},
     hotPlugOptions: HotPlugOptions = {},
   ) {
     const { slots = 1, ...rest } = options;
-    let driver: TimerDriver | undefined;
     this.host = new SoftHost({
       ports: Array.from({ length: slots }, (_, slot) => portOptions(slot)),
-      onDeadline: () => driver?.update(),
+      onDeadline: () => this.#driver?.update(),
       ...rest,
     });
-    driver = new TimerDriver(this.clock, this.host);
+    this.#driver = new TimerDriver(this.clock, this.host);
     const events = {
       added: (_now: Nanos, fn: PciFunction) => this.added.push(fn),
       removed: (_now: Nanos, fn: PciFunction) => this.removed.push(fn),
