@@ -92,13 +92,16 @@ export async function serveProcess(
     // Everything that is open ends by itself; this is for what does not.
     setTimeout(() => process.exit(0), LINGER_MS).unref();
   };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
+  let live: ProxyProcess;
   try {
-    running = await make();
+    live = await make();
   } catch (error) {
     control.close();
     throw error;
   }
-  const live = running;
+  if (stopping) live.stop('told to stop while starting');
+  running = live;
 
   const reload = (): ReloadResult => {
     try {
@@ -124,7 +127,6 @@ export async function serveProcess(
     },
   });
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
   process.on('SIGHUP', () => {
     try {
       reload();

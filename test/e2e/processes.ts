@@ -1,0 +1,221 @@
+/** Real `dxpu` processes for end-to-end tests: started, watched, and gone when the test is. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import * as net from 'node:net';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { initAuthorityFiles, issueFiles } from '#fabric/certificates';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MAIN = path.join(ROOT, 'dist/cli/main.js');
+
+/** Builds dist unless it is of this very source. Call it once in a file, before all else. */
+export async function buildDist(): Promise<void> {
+  await promisify(execFile)(process.execPath, ['scripts/bootstrap.mjs', 'build'], { cwd: ROOT });
+}
+
+export interface Outcome {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A running `dxpu`. */
+export class Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Outcome>;
+  stdout = '';
+  stderr = '';
+
+  constructor(args: readonly string[], input?: string) {
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      cwd: ROOT,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.child = child;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    child.stdin.on('error', () => {}); // A process may end without reading it.
+    child.stdin.end(input ?? '');
+    this.ended = new Promise((resolve) => {
+      child.once('close', (status, signal) =>
+        resolve({ status, signal, stdout: this.stdout, stderr: this.stderr }),
+      );
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  /** Waits until stdout or stderr has it. */
+  async says(pattern: RegExp, withinMs = 20_000): Promise<RegExpExecArray> {
+    return until(
+      () => {
+        const found = pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
+        if (found === null && this.child.exitCode !== null) {
+          throw new Error(`ended before it said ${pattern}:\n${this.stdout}${this.stderr}`);
+        }
+        return found ?? undefined;
+      },
+      `${pattern} in\n`,
+      withinMs,
+      () => this.stdout + this.stderr,
+    );
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Outcome> {
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);
+    return this.ended;
+  }
+}
+
+/** Looks again and again until `look` gives something. */
+export async function until<T>(
+  look: () => T | undefined | Promise<T | undefined>,
+  what: string,
+  withinMs = 20_000,
+  detail: () => string = () => '',
+): Promise<T> {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}${detail()}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  // A zombie is as good as gone: its parent only has not looked yet.
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z';
+}
+
+export async function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = net.createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as net.AddressInfo;
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+/** A folder with a CA, a box `b1` of two accelerators and a host `h1`, and their processes. */
+export class Pool {
+  readonly folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-e2e-'));
+  readonly state = path.join(this.folder, 'state');
+  readonly #running: Running[] = [];
+  port = 0;
+
+  async prepare(): Promise<void> {
+    mkdirSync(this.state);
+    const nowMs = Date.now();
+    await initAuthorityFiles(this.folder, 'end to end', { nowMs });
+    await issueFiles(this.folder, { kind: 'box', id: 'b1' }, { nowMs });
+    await issueFiles(this.folder, { kind: 'host', id: 'h1' }, { nowMs });
+    this.port = await freePort();
+    this.write({});
+  }
+
+  file(name: string): string {
+    return path.join(this.folder, name);
+  }
+
+  /** Writes both configurations. */
+  write(change: { generation?: number; boxExtra?: string; hostExtra?: string }): void {
+    const generation = change.generation ?? 1;
+    writeFileSync(
+      this.file('box.yaml'),
+      `box: b1
+certificates: { ca: ca.pem, cert: box-b1.pem, key: box-b1-key.pem }
+listen: ["127.0.0.1:${this.port}"]
+devices:
+  - { slot: 0, kind: accel, memory: 16MiB }
+  - { slot: 1, kind: accel, memory: 16MiB }
+table:
+  - { slot: 0, host: h1, path: p, generation: ${generation} }
+  - { slot: 1, host: h1, path: p, generation: ${generation} }
+${change.boxExtra ?? ''}`,
+    );
+    writeFileSync(
+      this.file('host.yaml'),
+      `host: h1
+certificates: { ca: ca.pem, cert: host-h1.pem, key: host-h1-key.pem }
+paths:
+  - { name: p, box: b1, address: "127.0.0.1:${this.port}" }
+slots:
+  - slot: 0
+    secondaryBus: 1
+    nonPrefetchable: { base: 0xe0000000, size: 1MiB }
+    prefetchable: { base: 0x4000000000, size: 16MiB }
+  - slot: 1
+    secondaryBus: 2
+    nonPrefetchable: { base: 0xe0100000, size: 1MiB }
+    prefetchable: { base: 0x4001000000, size: 16MiB }
+memory:
+  - { base: 0, size: 32MiB }
+table:
+  - { virtualSlot: 0, box: b1, slot: 0, path: p, generation: ${generation} }
+  - { virtualSlot: 1, box: b1, slot: 1, path: p, generation: ${generation} }
+${change.hostExtra ?? ''}`,
+    );
+  }
+
+  start(kind: 'box' | 'host', config = `${kind}.yaml`): Running {
+    const running = new Running([
+      kind,
+      '--config',
+      this.file(config),
+      '--state',
+      this.state,
+      '--log-format',
+      'text',
+    ]);
+    this.#running.push(running);
+    return running;
+  }
+
+  /** Both, with both accelerators usable. */
+  async startPair(): Promise<{ box: Running; host: Running }> {
+    const box = this.start('box');
+    await box.says(/ready control=/);
+    const host = this.start('host');
+    await host.says(/function added slot=0/);
+    await host.says(/function added slot=1/);
+    return { box, host };
+  }
+
+  /** A command that talks to the processes of this pool, still running. */
+  begin(...args: string[]): Running {
+    const running = new Running([...args, '--state', this.state]);
+    this.#running.push(running);
+    return running;
+  }
+
+  run(...args: string[]): Promise<Outcome> {
+    return this.begin(...args).ended;
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#running.map((running) => running.stop('SIGKILL')));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A command without a pool. */
+export function dxpu(args: readonly string[], input?: string): Promise<Outcome> {
+  return new Running(args, input).ended;
+}
