@@ -1,9 +1,9 @@
 import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, FlowClass, Tlp, TlpKind } from '#pcie/tlp';
 import { describe, expect, test } from 'vitest';
-import { answerTo, FakeDevice } from '../testkit/fake-device.ts';
-import { encoded, FakeLink } from '../testkit/fake-link.ts';
-import { configRequest, NOW } from '../testkit/host-proxy-world.ts';
+import { answerTo, FakeDevice } from '#testkit/fake-device';
+import { encoded, FakeLink } from '#testkit/fake-link';
+import { configRequest, NOW } from '#testkit/host-proxy-world';
 import { BoxProxy, type BoxProxyEvent, type BoxProxyOptions } from './box-proxy.ts';
 import { SlotState } from './link-user.ts';
 import type { BoxRow } from './mapping-table.ts';
@@ -259,7 +259,7 @@ describe('up', () => {
     const answer = answerTo(sent?.tlp as Tlp, 0);
     expect(answer.status).toBe(SC);
     down(box, link, answer, 1);
-    down(box, link, { ...answer, tag: 2 });
+    down(box, link, Object.assign(answerTo(sent?.tlp as Tlp, 0), { tag: 2 }));
     expect(device.take()).toEqual([]);
     down(box, link, answer);
     down(box, link, answer);

@@ -1,7 +1,7 @@
 import { setMemoryWrite } from '#pcie/split';
 import { Tlp } from '#pcie/tlp';
 import { describe, expect, test } from 'vitest';
-import { littleEndian } from '../testkit/host-proxy-world.ts';
+import { littleEndian } from '#testkit/host-proxy-world';
 import { ConfigShadow } from './config-shadow.ts';
 
 const BDF = 0x0300;

@@ -46,11 +46,6 @@ export class HostDownstream {
     this.#noCompletionCheck = options.noCompletionCheck;
   }
 
-  /** Non-posted requests passed down whose completion has not come. */
-  get outstanding(): number {
-    return this.#outstanding.size;
-  }
-
   request(now: Nanos, tlp: Tlp): void {
     switch (tlp.kind) {
       case TlpKind.CfgRd1:

@@ -4,14 +4,14 @@ import { ConfigSpace } from '#pcie/config-space';
 import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, FlowClass, Tlp, TlpKind } from '#pcie/tlp';
 import { describe, expect, test } from 'vitest';
-import { encoded } from '../testkit/fake-link.ts';
+import { encoded } from '#testkit/fake-link';
 import {
   configRequest,
   HostProxyWorld,
   hostRow,
   NOW,
   PCIE_OFFSET,
-} from '../testkit/host-proxy-world.ts';
+} from '#testkit/host-proxy-world';
 import type { HostProxyEvent } from './host-proxy.ts';
 import { SlotState } from './link-user.ts';
 

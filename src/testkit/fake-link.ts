@@ -2,7 +2,7 @@
 import type { Nanos } from '#base/units';
 import type { LinkPort, SlotState } from '#fabric/link-user';
 import type { PeerIdentity } from '#fabric/transport';
-import { FlowClass, flowClassOf, Tlp } from '#pcie/tlp';
+import { type FlowClass, flowClassOf, Tlp } from '#pcie/tlp';
 import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 
 export interface SentEntry {
