@@ -1,4 +1,4 @@
-import type { TransportUser } from '#fabric/transport';
+import type { Transport, TransportUser } from '#fabric/transport';
 
 /** Calls `then` after each event that may have moved a deadline or queued something to send. */
 export function afterEach(user: TransportUser, then: () => void): TransportUser {
@@ -17,4 +17,10 @@ export function afterEach(user: TransportUser, then: () => void): TransportUser 
       then();
     },
   };
+}
+
+/** Of a process that died while the connection was being made: hears nothing any more. */
+export function nobody(transport: Transport): TransportUser {
+  transport.close();
+  return { frame: () => {}, turnEnd: () => {}, writable: () => {}, closed: () => {} };
 }

@@ -11,7 +11,7 @@ import type { LinkUser } from '#fabric/link-user';
 import type { BoxRow } from '#fabric/mapping-table';
 import type { PeerIdentity } from '#fabric/transport';
 import type { VirtualListener } from '#fabric/virtual-network';
-import { afterEach } from './driven-transport.ts';
+import { afterEach, nobody } from './driven-transport.ts';
 
 export interface VirtualBoxOptions extends Omit<BoxProxyOptions, 'boxId'> {
   readonly id: string;
@@ -56,6 +56,7 @@ export class VirtualBox {
     return {
       local: this.links.local,
       accept: (now, transport) => {
+        if (this.#dead) return nobody(transport);
         const user = this.links.accept(now, transport);
         this.settle();
         return afterEach(user, () => this.settle());

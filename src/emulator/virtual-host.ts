@@ -15,7 +15,7 @@ import { HotPlug, type HotPlugEvents } from '#host/hot-plug';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import type { Outcome, Task, TaskScope } from '#host/task';
 import type { DownstreamFabric, RootSide } from '#pcie/root-port';
-import { afterEach } from './driven-transport.ts';
+import { afterEach, nobody } from './driven-transport.ts';
 
 /** Puts observers between the parts of a host; each returns what the other side shall talk to. */
 export interface HostWatch {
@@ -126,6 +126,7 @@ export class VirtualHost {
     return {
       local: link.local,
       connected: (now: Nanos, transport: Transport): TransportUser => {
+        if (this.#dead) return nobody(transport);
         const user = link.connected(now, transport);
         this.settle();
         return afterEach(user, () => this.settle());

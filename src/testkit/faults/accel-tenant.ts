@@ -1,0 +1,51 @@
+/** Host software for the reference accelerator: small matrix products, each checked. */
+import { DxpuError } from '#base/errors';
+import { AccelDriver } from '#host/accel-driver';
+import type { PciFunction } from '#host/pci-function';
+import { firstDifference, plainSgemm } from '#host/plain';
+import { currentTime, sleep, type Task } from '#host/task';
+import { Invariant } from './oracle.ts';
+import { PATIENCE_NS, type TenantContext } from './probe-driver.ts';
+
+export function* useAccelerator(context: TenantContext, fn: PciFunction): Task<void> {
+  const { soft, oracle, prng, work, name } = context;
+  while (work.left > 0 || context.isWanted()) {
+    const startedNs = yield* currentTime();
+    let driver: AccelDriver | undefined;
+    try {
+      driver = yield* AccelDriver.open(soft, fn, {
+        ringEntries: 16,
+        commandTimeoutNs: 6e9,
+        stagingBytes: 16 * 1024,
+        wait: prng.chance(0.5) ? 'msi' : 'poll',
+        pollIntervalNs: 500e3,
+      });
+      while (work.left > 0 || context.isWanted()) {
+        yield* multiply(context, driver);
+        work.left--;
+        yield* sleep(prng.chance(0.5) ? 300e6 * prng.float() : 1e6 * prng.float());
+      }
+    } catch (error) {
+      // Removed: the scope has ended, and this task goes with it.
+      if (!(error instanceof DxpuError) || fn.scope.error !== undefined) throw error;
+      // Another error is excused by what was done to the world meanwhile, and passes.
+      if (oracle.calmNs(startedNs) > PATIENCE_NS) {
+        oracle.fail(Invariant.PROGRESS, `${name}: with nothing wrong: ${error.message}`);
+        return;
+      }
+      yield* sleep(500e6);
+    } finally {
+      if (driver !== undefined) yield* driver.close();
+    }
+  }
+}
+
+function* multiply({ prng, oracle, name }: TenantContext, driver: AccelDriver): Task<void> {
+  const [m, n, k] = [prng.between(1, 9), prng.between(1, 9), prng.between(1, 9)];
+  const a = Float32Array.from({ length: m * k }, () => prng.float() - 0.5);
+  const b = Float32Array.from({ length: k * n }, () => prng.float() - 0.5);
+  const product = yield* driver.sgemm(m, n, k, a, b);
+  const wrong = firstDifference(product, plainSgemm(m, n, k, a, b));
+  if (wrong >= 0) oracle.fail(Invariant.EXACT, `${name}: element ${wrong} of a product is wrong`);
+  oracle.counts.sgemms++;
+}

@@ -1,0 +1,370 @@
+/**
+ * A whole pool in virtual time, from one seed: hosts, boxes, tenants, an operator, and everything that
+ * can go wrong between them. It runs until all has gone wrong that is to, and then until all is well
+ * again; observers at every boundary judge the invariants throughout.
+ *
+ * Who owns what: `FaultWorld` owns the processes and the loop; `Trouble` breaks things, `Mischief`
+ * plays liars and attackers, `Operator` mends the tables. All draw from generators forked from the
+ * one seed, and nothing else may decide what happens.
+ */
+import { Prng } from '#base/prng';
+import { nanos } from '#base/units';
+import type { VirtualClock } from '#base/virtual-clock';
+import { VirtualPool } from '#emulator/virtual-pool';
+import type { BoxProxyFaults } from '#fabric/box-proxy';
+import type { HostProxyFaults } from '#fabric/host-proxy';
+import type { LinkFaults } from '#fabric/link-options';
+import type { Binding } from './binding.ts';
+import { FaultBox } from './fault-box.ts';
+import { FaultHost } from './fault-host.ts';
+import { FinalChecks } from './final-checks.ts';
+import { Mischief } from './mischief.ts';
+import { Operator, portsOf } from './operator.ts';
+import { Invariant, Oracle, type Violation, type WorldCounts } from './oracle.ts';
+import { drawPlan, type WorldPlan } from './plan.ts';
+import { SessionBook } from './session-book.ts';
+import { Trouble, TroubledPath, type TroubledWorld } from './trouble.ts';
+
+/** Checks left out on purpose, to see that this world notices. */
+export interface PlantedFaults {
+  readonly link?: LinkFaults;
+  readonly host?: HostProxyFaults;
+  readonly box?: BoxProxyFaults;
+  /** The probe draws from `Math.random`. */
+  readonly unseeded?: boolean;
+}
+
+export interface WorldResult {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly trace: string;
+  readonly counts: WorldCounts;
+  readonly virtualNs: number;
+}
+
+const TICK_NS = 100e6;
+/** Once nothing is wrong any more, all must be well within this. */
+const RECOVERY_NS = 60e9;
+const MAX_STEPS = 400_000;
+/** What may pass a full receiver, and everything else once all is calm, arrives within this. */
+const DELIVERY_NS = 1.5e9;
+/** Longer than the completion timeout. */
+const ANSWER_NS = 4.5e9;
+/** A session must outlive less trouble than this, looked at over the last ten seconds. */
+const HARMLESS_NS = 1.5e9;
+
+export class FaultWorld implements TroubledWorld {
+  readonly seed: number;
+  readonly clock: VirtualClock;
+  readonly oracle: Oracle;
+  readonly operator: Operator;
+  readonly paths: readonly TroubledPath[];
+  readonly plan: WorldPlan;
+  readonly #planted: PlantedFaults;
+  readonly #pool: VirtualPool;
+  readonly #prng: Prng;
+  readonly #book: SessionBook;
+  readonly #trouble: Trouble;
+  readonly #mischief: Mischief;
+  readonly #hosts = new Map<string, FaultHost>();
+  readonly #boxes = new Map<string, FaultBox>();
+  /** When each process was last started or killed. */
+  readonly #bornNs = new Map<string, number>();
+  #troubleIsOver = false;
+
+  constructor(seed: number, planted: PlantedFaults = {}) {
+    this.seed = seed;
+    this.#planted = planted;
+    this.#pool = new VirtualPool(seed);
+    this.clock = this.#pool.clock;
+    this.#prng = new Prng(seed);
+    this.plan = drawPlan(this.#prng.fork());
+    this.oracle = new Oracle(this.clock);
+    this.#book = new SessionBook(this.oracle);
+    this.paths = this.#layPaths();
+    const boxes = [...this.plan.boxes.keys()];
+    this.operator = new Operator({
+      clock: this.clock,
+      oracle: this.oracle,
+      prng: this.#prng.fork(),
+      processes: { host: (id) => this.#hosts.get(id), box: (id) => this.#boxes.get(id) },
+      ports: portsOf(this.plan.virtualSlots),
+      bindings: this.#drawBindings(),
+      hosts: this.plan.hosts,
+      boxes,
+      firstGeneration: this.plan.firstGeneration,
+      lagNs: this.plan.lagNs,
+    });
+    this.#trouble = new Trouble(this, this.#prng.fork());
+    this.#mischief = new Mischief(this.#prng.fork(), this.operator);
+    for (const id of [...boxes, ...this.plan.hosts]) this.restart(id);
+  }
+
+  run(): WorldResult {
+    try {
+      this.clock.at(nanos(TICK_NS), () => this.#tick());
+      this.#breakThings();
+      this.#recover();
+      if (this.oracle.violation === undefined) new FinalChecks(this).run();
+    } catch (error) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.oracle.fail(Invariant.BUG, text);
+    }
+    const { oracle } = this;
+    oracle.trace.number(this.clock.now());
+    for (const host of this.hosts()) this.#countResumes(host);
+    return {
+      seed: this.seed,
+      violation: oracle.violation,
+      trace: oracle.trace.digest,
+      counts: oracle.counts,
+      virtualNs: this.clock.now(),
+    };
+  }
+
+  hosts(): FaultHost[] {
+    return [...this.#hosts.values()];
+  }
+
+  boxes(): FaultBox[] {
+    return [...this.#boxes.values()];
+  }
+
+  hostOf(binding: Binding): FaultHost | undefined {
+    return this.#hosts.get(binding.host);
+  }
+
+  killHost(host: FaultHost): void {
+    this.#countResumes(host);
+    host.kill();
+    this.#hosts.delete(host.name);
+    this.#bornNs.set(host.name, this.clock.now());
+  }
+
+  killBox(box: FaultBox): void {
+    box.kill();
+    this.#boxes.delete(box.name);
+    this.#bornNs.set(box.name, this.clock.now());
+  }
+
+  restart(id: string): void {
+    this.#bornNs.set(id, this.clock.now());
+    const { plan, oracle } = this;
+    const shared = { id, pool: this.#pool, oracle, book: this.#book, prng: this.#prng.fork() };
+    const link = { ...plan.link, faults: this.#planted.link ?? {} };
+    const slots = plan.boxes.get(id);
+    if (slots === undefined) {
+      const host = new FaultHost({
+        ...shared,
+        ports: portsOf(plan.virtualSlots),
+        maxPayloadBytes: plan.maxPayloadBytes,
+        maxReadRequestBytes: plan.maxReadRequestBytes,
+        link,
+        proxyFaults: this.#planted.host ?? {},
+        bindingAt: (virtualSlot) => this.operator.bindingAt(id, virtualSlot),
+        isWanted: () => !this.#troubleIsOver,
+        sessionEnding: (peer) => this.#sessionEnding(id, peer),
+      });
+      this.#hosts.set(id, host);
+      this.operator.hostStarted(host);
+      for (const box of plan.boxes.keys()) {
+        const paths = this.paths.filter((path) => path.host === id && path.box === box);
+        this.#pool.link(
+          id,
+          box,
+          paths.map(({ path }) => path),
+        );
+      }
+      return;
+    }
+    const box = new FaultBox({
+      ...shared,
+      slots,
+      accelTags: plan.accelTags,
+      outstandingReads: plan.outstandingReads,
+      link,
+      proxyFaults: this.#planted.box ?? {},
+      unseeded: this.#planted.unseeded ?? false,
+    });
+    this.#boxes.set(id, box);
+    this.operator.boxStarted(box);
+  }
+
+  /** Lets the world go on until `done` says so; false when it took longer than `limitNs`. */
+  runUntil(done: () => boolean, limitNs: number): boolean {
+    const untilNs = this.clock.now() + limitNs;
+    const { oracle } = this;
+    while (!done()) {
+      if (oracle.violation !== undefined || this.clock.now() > untilNs) return false;
+      this.#step();
+    }
+    return true;
+  }
+
+  #step(): void {
+    const { oracle } = this;
+    oracle.counts.steps++;
+    if (oracle.counts.steps > MAX_STEPS) {
+      oracle.fail(Invariant.PROGRESS, `the world does not come to rest in ${MAX_STEPS} steps`);
+    }
+    this.clock.step();
+  }
+
+  #breakThings(): void {
+    const { oracle } = this;
+    const prng = this.#prng;
+    let left = this.plan.faults;
+    let nextMischief = 0;
+    while (left > 0 && oracle.violation === undefined) {
+      // At any step: a few steps on, or many; or after a time, in which windows and timeouts pass.
+      const bySteps = prng.chance(0.7);
+      const untilStep =
+        oracle.counts.steps + (bySteps ? Math.floor(5 * 200 ** prng.float()) : 3000);
+      const untilNs = this.clock.now() + (bySteps ? 1e9 : 6e9 * prng.float());
+      while (
+        oracle.counts.steps < untilStep &&
+        this.clock.now() < untilNs &&
+        oracle.violation === undefined
+      ) {
+        this.#step();
+        if (oracle.counts.steps < nextMischief) continue;
+        nextMischief = oracle.counts.steps + prng.between(5, 60);
+        this.#makeMischief();
+      }
+      this.#trouble.make();
+      left--;
+    }
+  }
+
+  #recover(): void {
+    const { oracle, operator } = this;
+    this.#troubleIsOver = true;
+    this.#trouble.heal();
+    for (const one of [...this.hosts(), ...this.boxes()]) one.settle();
+    const isWell = (): boolean =>
+      operator.isDone &&
+      operator.bindings.every((b) => b.work.left <= 0 && operator.works(b)) &&
+      this.hosts().every((host) => host.virtual.soft.tasks.size === 0);
+    if (this.runUntil(isWell, RECOVERY_NS) || oracle.violation !== undefined) return;
+    const ill = operator.bindings
+      .filter((b) => b.work.left > 0 || !operator.works(b))
+      .map(
+        (b) => `${b.kind} ${b.box}/${b.slot} on ${b.host}/${b.virtualSlot}: ${b.work.left} left`,
+      );
+    const tasks = this.hosts().map((host) => `${host.name} ${host.virtual.soft.tasks.size} tasks`);
+    const what = [...ill, ...tasks].join('; ');
+    oracle.fail(
+      Invariant.PROGRESS,
+      `not well ${RECOVERY_NS / 1e9} s after the last fault: ${what}`,
+    );
+  }
+
+  #makeMischief(): void {
+    const now = this.clock.now();
+    const prng = this.#prng;
+    const boxes = this.boxes();
+    const hosts = this.hosts();
+    const draw = prng.below(4);
+    if (draw < 2 && boxes.length > 0) {
+      this.#mischief.attack(now, prng.pick(boxes), (binding) => this.hostOf(binding));
+    } else if (draw === 2 && hosts.length > 0) {
+      this.#mischief.forgeUp(now, prng.pick(hosts));
+    } else if (boxes.length > 0) {
+      this.#mischief.forgeDown(now, prng.pick(boxes));
+    }
+  }
+
+  #tick(): void {
+    const { oracle } = this;
+    if (oracle.violation !== undefined) return;
+    this.operator.lookAround();
+    for (const host of this.#hosts.values()) {
+      host.canaries.check();
+      this.#checkAnswers(host.root.oldestNs, `${host.name}: a CPU request`);
+      this.#checkDelivery(host);
+    }
+    for (const box of this.#boxes.values()) {
+      for (const device of box.devices) {
+        this.#checkAnswers(device.oldestNs, `${box.name} slot ${device.slot}: a DMA request`);
+      }
+      this.#checkDelivery(box);
+    }
+    this.clock.at(nanos(this.clock.now() + TICK_NS), () => this.#tick());
+  }
+
+  #checkAnswers(oldestNs: number, what: string): void {
+    if (oldestNs === Infinity || this.oracle.calmNs(oldestNs) < ANSWER_NS) return;
+    this.oracle.fail(
+      Invariant.PROGRESS,
+      `${what} has no answer after ${ANSWER_NS / 1e9} s of calm`,
+    );
+  }
+
+  /** Invariant 7: what may pass non-posted requests does, whatever becomes of those. */
+  #checkDelivery(process: FaultHost | FaultBox): void {
+    const { oracle } = this;
+    for (const port of process.watch.ports) {
+      const { held, roomSinceNs } = port;
+      if (held.mode === 'posted') continue;
+      const passing = Math.max(port.in.oldestNs(false), roomSinceNs);
+      const any = Math.max(port.in.oldestNs(true), roomSinceNs);
+      const stuck =
+        (port.in.oldestNs(false) !== Infinity && oracle.networkCalmNs(passing) > DELIVERY_NS) ||
+        (port.in.oldestNs(true) !== Infinity && oracle.calmNs(any) > DELIVERY_NS);
+      if (!stuck) continue;
+      oracle.fail(Invariant.PROGRESS, `${port.in.name}: stands still with ${port.in.waiting} TLPs`);
+    }
+  }
+
+  /** Invariant 6b: a session outlives what its resume window covers. */
+  #sessionEnding(host: string, box: string): void {
+    const now = this.clock.now();
+    const sinceNs = now - 10e9;
+    for (const id of [host, box]) if ((this.#bornNs.get(id) ?? 0) > Math.max(0, sinceNs)) return;
+    let outageNs = 0;
+    for (const path of this.paths) {
+      if (path.host !== host || path.box !== box) continue;
+      outageNs += path.outages.some((o) => o.toNs === Infinity) ? Infinity : path.outageNs(sinceNs);
+    }
+    if (outageNs > HARMLESS_NS) return;
+    this.oracle.fail(
+      Invariant.EXACT,
+      `the session of ${host} and ${box} ended after ${outageNs / 1e9} s of trouble`,
+    );
+  }
+
+  #countResumes(host: FaultHost): void {
+    for (const link of host.virtual.links.values()) {
+      this.oracle.counts.resumes += link.counters.resumes;
+    }
+  }
+
+  #layPaths(): TroubledPath[] {
+    const { hosts, boxes, pathsPerLink, path } = this.plan;
+    return hosts.flatMap((host) =>
+      [...boxes.keys()].flatMap((box) =>
+        Array.from(
+          { length: pathsPerLink },
+          () => new TroubledPath(host, box, this.#pool.addPath(path), path),
+        ),
+      ),
+    );
+  }
+
+  #drawBindings(): Binding[] {
+    const prng = this.#prng.fork();
+    const { hosts, boxes, work } = this.plan;
+    const taken = new Map<string, number>(hosts.map((host) => [host, 0]));
+    const bindings: Binding[] = [];
+    for (const [box, kinds] of boxes) {
+      for (const [slot, kind] of kinds.entries()) {
+        const host = prng.pick(hosts);
+        const virtualSlot = taken.get(host) ?? 0;
+        taken.set(host, virtualSlot + 1);
+        const place = { box, slot, host, virtualSlot, generation: 0 };
+        bindings.push({ kind, ...place, work: { left: work } });
+      }
+    }
+    return bindings;
+  }
+}

@@ -1,0 +1,324 @@
+/**
+ * An observer between the links of a process and its proxy: the proxy is its `inner` user, and talks
+ * to a `WatchedPort` instead of the session. It enters everything into the `SessionBook`, can hold
+ * back what arrives (a receiver whose buffers are full), and can forge what a lying peer would send.
+ *
+ * Who calls whom: link → `LinkWatch` → proxy → `WatchedPort` → link. The `LinkOwner` (the host or box
+ * of the world) is asked before and told after each TLP, and judges it.
+ */
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
+import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
+import { Session } from '#fabric/session';
+import type { PeerIdentity } from '#fabric/transport';
+import { CompletionStatus, FlowClass, flowClassOf, Tlp, TlpKind } from '#pcie/tlp';
+import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
+import { HeldTlps, type HoldMode } from './held-tlps.ts';
+import { Invariant, type Oracle } from './oracle.ts';
+import type { Channel, SessionBook } from './session-book.ts';
+import { hashBytes } from './trace-hash.ts';
+
+/** Requester ID of forged requests, which no function has. Their answers go no further. */
+export const LIAR_ID = 0xfff8;
+
+const SCRATCH = new Uint8Array(16 + 4096 + 4);
+
+export interface LinkOwner {
+  readonly name: string;
+  /** A TLP is about to be handed to the proxy; `undefined` for one that is malformed. */
+  entering(now: Nanos, origin: TlpOrigin, tlp: Tlp | undefined): void;
+  /** The proxy has dealt with it. */
+  entered(now: Nanos): void;
+  /** The proxy sends a TLP. */
+  sending(now: Nanos, peer: string, slot: number, generation: number, tlp: Tlp): void;
+  sessionUp(now: Nanos, peer: string): void;
+  /** Around the proxy being told that a session has ended. */
+  sessionEnding(now: Nanos, peer: string): void;
+  sessionEnded(now: Nanos, peer: string): void;
+  /** Sends what is queued and arms timers, after something was done from outside. */
+  settle(): void;
+}
+
+/** Of whom a TLP is, as its frame says. */
+export interface TlpOrigin {
+  readonly peer: string;
+  readonly slot: number;
+  readonly generation: number;
+}
+
+interface KeptTlp extends TlpOrigin {
+  /** Its credit is the link's to get back. */
+  readonly credited: boolean;
+}
+
+export class WatchedPort implements LinkPort {
+  readonly peer: PeerIdentity;
+  readonly session: Session;
+  readonly out: Channel;
+  readonly in: Channel;
+  readonly held = new HeldTlps();
+  /** What the proxy keeps, oldest first. */
+  readonly kept: KeptTlp[] = [];
+  /** Forged requests not yet answered, by tag. */
+  readonly forged = new Set<number>();
+  live = true;
+  /** Since when the receiver has had room for posted requests. */
+  roomSinceNs = 0;
+  readonly #watch: LinkWatch;
+
+  constructor(watch: LinkWatch, session: Session, out: Channel, inward: Channel) {
+    this.#watch = watch;
+    this.session = session;
+    this.peer = session.peer;
+    this.out = out;
+    this.in = inward;
+  }
+
+  canSend(flow: FlowClass, payloadBytes: number): boolean {
+    return this.session.canSend(flow, payloadBytes);
+  }
+
+  sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void {
+    if (this.#watch.answersForgery(this, tlp)) return;
+    this.#watch.sending(now, this, slot, generation, tlp);
+    this.session.sendTlp(now, slot, generation, tlp);
+  }
+
+  sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {
+    if (this.live) this.out.sentState(slot, generation, state);
+    this.session.sendSlotState(now, slot, generation, state);
+  }
+
+  flush(now: Nanos): void {
+    this.session.flush(now);
+  }
+
+  release(now: Nanos, flow: FlowClass, payloadBytes: number): void {
+    const kept = this.kept.shift();
+    assert(kept !== undefined, 'a proxy releases what it has kept');
+    if (kept.credited) this.session.release(now, flow, payloadBytes);
+  }
+}
+
+export class LinkWatch implements LinkUser {
+  readonly #inner: LinkUser;
+  readonly #owner: LinkOwner;
+  readonly #oracle: Oracle;
+  readonly #book: SessionBook;
+  readonly #ports = new Map<LinkPort, WatchedPort>();
+  readonly #tlp = new Tlp();
+  #entering: TlpOrigin | undefined;
+  #resuming: WatchedPort | undefined;
+
+  constructor(inner: LinkUser, owner: LinkOwner, oracle: Oracle, book: SessionBook) {
+    this.#inner = inner;
+    this.#owner = owner;
+    this.#oracle = oracle;
+    this.#book = book;
+  }
+
+  /** Of whom the TLP is that the proxy is dealing with: one that arrives, or the oldest it has kept. */
+  get origin(): TlpOrigin | undefined {
+    return this.#entering ?? this.#resuming?.kept[0];
+  }
+
+  get ports(): Iterable<WatchedPort> {
+    return this.#ports.values();
+  }
+
+  portTo(peer: string): WatchedPort | undefined {
+    for (const port of this.#ports.values()) if (port.peer.id === peer) return port;
+    return undefined;
+  }
+
+  linkUp(now: Nanos, link: LinkPort): void {
+    assert(link instanceof Session, 'the links of this world have sessions');
+    const { peer, id } = link;
+    if (this.portTo(peer.id) !== undefined) {
+      this.#oracle.fail(
+        Invariant.LOUD,
+        `${this.#owner.name}: a session began before the last ended`,
+      );
+    }
+    const { name } = this.#owner;
+    const out = this.#book.channel(id, name, peer.id);
+    const port = new WatchedPort(this, link, out, this.#book.channel(id, peer.id, name));
+    this.#ports.set(link, port);
+    this.#oracle.counts.sessions++;
+    this.#oracle.trace.text(`up ${name} ${peer.id} ${id}`);
+    this.#owner.sessionUp(now, peer.id);
+    this.#inner.linkUp(now, port);
+  }
+
+  linkTlp(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): boolean {
+    const port = this.#portOf(link);
+    if (port === undefined) return true;
+    const { trace, counts } = this.#oracle;
+    const hash = hashBytes(bytes, offset, length);
+    counts.tlps++;
+    trace.number(now);
+    trace.word(hash);
+    trace.number(generation);
+    decodeTlp(bytes, offset, length, this.#tlp);
+    port.in.delivered(slot, generation, this.#tlp, hash);
+    const flow = flowClassOf(this.#tlp.kind);
+    if (port.held.holds(flow)) return port.held.push(slot, generation, flow, bytes, offset, length);
+    return this.#pass(now, port, slot, generation, bytes, offset, length, true);
+  }
+
+  linkSlotState(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    state: SlotState,
+  ): void {
+    const port = this.#portOf(link);
+    if (port === undefined) return;
+    this.#oracle.trace.text(`state ${this.#owner.name} ${slot} ${generation} ${state}`);
+    port.in.deliveredState(slot, generation, state);
+    if (port.held.size > 0) port.held.pushState(slot, generation, state);
+    else this.#inner.linkSlotState(now, port, slot, generation, state);
+  }
+
+  linkResume(now: Nanos, link: LinkPort): void {
+    const port = this.#portOf(link);
+    if (port === undefined) return;
+    this.#resuming = port;
+    this.#inner.linkResume(now, port);
+    this.#resuming = undefined;
+  }
+
+  linkDown(now: Nanos, link: LinkPort, reason: string): void {
+    const port = this.#portOf(link);
+    if (port === undefined) return;
+    const { name } = this.#owner;
+    this.#oracle.counts.sessionsEnded++;
+    this.#oracle.trace.text(`down ${name} ${port.peer.id} ${reason}`);
+    this.#ports.delete(link);
+    port.live = false;
+    port.in.close();
+    this.#owner.sessionEnding(now, port.peer.id);
+    this.#inner.linkDown(now, port, reason);
+    this.#owner.sessionEnded(now, port.peer.id);
+  }
+
+  /** The process has died: nobody will take what is still under way to it. */
+  died(): void {
+    for (const port of this.#ports.values()) {
+      port.live = false;
+      port.in.close();
+    }
+    this.#ports.clear();
+  }
+
+  /** From now on holds back what `mode` says, as a receiver does that has no room for it. */
+  hold(port: WatchedPort, mode: HoldMode): void {
+    if (port.live && port.held.size === 0) port.held.mode = mode;
+  }
+
+  /** Hands over what was held back. */
+  letGo(now: Nanos, port: WatchedPort): void {
+    if (port.held.mode === 'posted') port.roomSinceNs = now;
+    port.held.mode = 'nothing';
+    while (port.live) {
+      const held = port.held.shift();
+      if (held === undefined) break;
+      const { slot, generation, bytes, flow } = held;
+      if (flow === undefined) {
+        this.#inner.linkSlotState(now, port, slot, generation, held.state);
+        continue;
+      }
+      const credited = !held.creditGiven;
+      const done = this.#pass(now, port, slot, generation, bytes, 0, bytes.length, credited);
+      if (done && credited) port.session.release(now, flow, held.payloadBytes);
+    }
+    this.#owner.settle();
+  }
+
+  /**
+   * What a lying peer might send: `bytes` for any slot and generation, well formed or not. `tag` is
+   * that of a request of `LIAR_ID` which needs an answer.
+   */
+  forge(
+    now: Nanos,
+    port: WatchedPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    tag?: number,
+  ): void {
+    // Behind what is held back it would only be the same again, later.
+    if (!port.live || port.held.size > 0) return;
+    this.#oracle.counts.forgeries++;
+    if (tag !== undefined) port.forged.add(tag);
+    this.#pass(now, port, slot, generation, bytes, 0, bytes.length, false);
+    this.#owner.settle();
+  }
+
+  sending(now: Nanos, port: WatchedPort, slot: number, generation: number, tlp: Tlp): void {
+    if (!port.live) return;
+    const length = encodeTlp(tlp, SCRATCH, 0);
+    port.out.sent(slot, generation, tlp, hashBytes(SCRATCH, 0, length));
+    this.#owner.sending(now, port.peer.id, slot, generation, tlp);
+  }
+
+  /** Whether `tlp` answers a forged request; one answer is due, and it must say no. */
+  answersForgery(port: WatchedPort, tlp: Tlp): boolean {
+    const { kind, requesterId, tag, status } = tlp;
+    if (requesterId !== LIAR_ID || flowClassOf(kind) !== FlowClass.COMPLETION) return false;
+    if (kind === TlpKind.CplD || status === CompletionStatus.SC) {
+      this.#oracle.fail(
+        Invariant.FENCED,
+        `${this.#owner.name} obeyed a forged request of ${port.peer.id}`,
+      );
+    } else if (!port.forged.delete(tag)) {
+      this.#oracle.fail(
+        Invariant.CONTAINED,
+        `${this.#owner.name} answered a forged request of ${port.peer.id} twice`,
+      );
+    }
+    return true;
+  }
+
+  #portOf(link: LinkPort): WatchedPort | undefined {
+    const port = this.#ports.get(link);
+    if (port === undefined) {
+      this.#oracle.fail(
+        Invariant.LOUD,
+        `${this.#owner.name}: the link called for a session that is not up`,
+      );
+    }
+    return port;
+  }
+
+  #pass(
+    now: Nanos,
+    port: WatchedPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    credited: boolean,
+  ): boolean {
+    const sound = decodeTlp(bytes, offset, length, this.#tlp) === TlpDecode.OK;
+    const tlp = sound ? this.#tlp : undefined;
+    const origin = { peer: port.peer.id, slot, generation };
+    this.#entering = origin;
+    this.#owner.entering(now, origin, tlp);
+    const done = this.#inner.linkTlp(now, port, slot, generation, bytes, offset, length);
+    this.#entering = undefined;
+    this.#owner.entered(now);
+    if (!done) port.kept.push({ ...origin, credited });
+    return done;
+  }
+}
