@@ -2,65 +2,30 @@
  * The box's end of the distributed switch: each slot's device behind the link of the host its row
  * names, fenced by generation (invariant 2) and contained when the session ends (6c).
  *
- * Who owns what: `BoxProxy` owns the table, the slots and the peers (`box-slot.ts`), and drives the
- * devices; a `SlotPort` is a device's way up. State is changed before anybody is told: an effect may
+ * Who owns what: `BoxProxy` owns the table, the slots and the peers (`box-slot.ts`), decides when a
+ * slot comes and goes, and drives the devices. `BoxTraffic` moves what passes; a `SlotPort` is a
+ * device's way up. State is changed before anybody is told: an effect may
  * call back.
  */
-import { assert, AssertionError } from '#base/assert';
+import { AssertionError } from '#base/assert';
 import type { Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
-import { completeWithoutData, setCompletion } from '#pcie/completion';
-import type { Device } from '#pcie/device';
-import { CompletionStatus, FlowClass, flowClassOf, type Tlp, TlpKind } from '#pcie/tlp';
-import { decodeTlp, MAX_TLP_BYTES, TlpDecode } from '#pcie/tlp-codec';
-import { BoxPeer, BoxSlot, type BoxSlotState, SlotPort } from './box-slot.ts';
+import { setCompletion } from '#pcie/completion';
+import { CompletionStatus } from '#pcie/tlp';
+import { MAX_TLP_BYTES } from '#pcie/tlp-codec';
+import type { BoxProxyFaults, BoxProxyOptions } from './box-proxy-options.ts';
+import { BoxPeer, BoxSlot, BoxSlots, type BoxSlotState, SlotPort } from './box-slot.ts';
 import { BoxTable, checkBoxTable, isActiveRow } from './box-table.ts';
-import { SlotCounters } from './counters.ts';
+import { BoxTraffic } from './box-traffic.ts';
+import type { SlotCounters } from './counters.ts';
 import { type LinkPort, type LinkUser, SlotState } from './link-user.ts';
 import type { BoxRow } from './mapping-table.ts';
-import { Answer, type OutstandingRequest } from './outstanding-requests.ts';
+import type { OutstandingRequest } from './outstanding-requests.ts';
 import { ScratchTlps } from './scratch-tlps.ts';
 import { TableChecker, type TableError } from './table-check.ts';
-import { isUnsupportedRequest } from './unsupported-request.ts';
 
+export type { BoxProxyEvent, BoxProxyFaults, BoxProxyOptions } from './box-proxy-options.ts';
 export type { BoxSlotState } from './box-slot.ts';
-
-export type BoxProxyEvent =
-  | { readonly kind: 'slot-ready'; readonly slot: number; readonly generation: number }
-  | {
-      readonly kind: 'slot-gone';
-      readonly slot: number;
-      readonly generation: number;
-      readonly reason: string;
-    }
-  | { readonly kind: 'quarantined'; readonly slot: number; readonly reason: string };
-
-/** Test only: each leaves one check out. Never set outside tests. */
-export interface BoxProxyFaults {
-  readonly noPeerFence?: boolean;
-  readonly noGenerationFence?: boolean;
-  /** Outstanding requests of a device are forgotten at session down. */
-  readonly noAbort?: boolean;
-  /** A slot stays ready when its session ends. */
-  readonly noContainment?: boolean;
-  /** A slot goes to its next owner as the last one left it. */
-  readonly noScrub?: boolean;
-}
-
-export interface BoxProxyOptions {
-  readonly boxId: string;
-  /** By slot number, 0 to 65535. The proxy plugs each device, and drives its `tick`. */
-  readonly devices: ReadonlyMap<number, Device>;
-  /**
-   * Non-posted requests of one slot outstanding at once, on top of the device's own tags. Default:
-   * no limit.
-   */
-  readonly outstandingReads?: number;
-  /** Bytes a slot may send before slots that wait get their turn. Default 16 KiB. */
-  readonly fairShareBytes?: number;
-  readonly onEvent?: (now: Nanos, event: BoxProxyEvent) => void;
-  readonly faults?: BoxProxyFaults;
-}
 
 /** Between two answers to a device that asks again and again while nothing can pass. */
 const ABORT_INTERVAL_NS = 1000;
@@ -71,13 +36,10 @@ export class BoxProxy implements LinkUser, Timed {
   readonly #options: BoxProxyOptions;
   readonly #faults: BoxProxyFaults;
   readonly #scratch = new ScratchTlps();
-  readonly #slots = new Map<number, BoxSlot>();
-  /** The same slots; turns go round from `#firstTurn`. */
-  readonly #slotList: BoxSlot[] = [];
+  readonly #slots = new BoxSlots();
   readonly #peers = new Map<string, BoxPeer>();
-  readonly #stray = new SlotCounters();
+  readonly #traffic: BoxTraffic;
   #table = new BoxTable([]);
-  #firstTurn = 0;
   #lastPeer: BoxPeer | undefined;
   /** Calls on this proxy under way; what they cause is finished at the end of the outermost. */
   #calls = 0;
@@ -87,6 +49,7 @@ export class BoxProxy implements LinkUser, Timed {
     this.boxId = options.boxId;
     this.#options = options;
     this.#faults = options.faults ?? {};
+    this.#traffic = new BoxTraffic(this.#slots, this.#scratch, options);
     const buffer = new Uint8Array(MAX_TLP_BYTES);
     const portOptions = {
       outstandingReads: options.outstandingReads ?? Infinity,
@@ -95,8 +58,7 @@ export class BoxProxy implements LinkUser, Timed {
     };
     for (const [number, device] of options.devices) {
       const slot = new BoxSlot(number, device);
-      this.#slots.set(number, slot);
-      this.#slotList.push(slot);
+      this.#slots.add(slot);
       device.plug(new SlotPort(slot, buffer, portOptions));
     }
   }
@@ -116,7 +78,7 @@ export class BoxProxy implements LinkUser, Timed {
     const left: { slot: BoxSlot; row: BoxRow }[] = [];
     const entered: { slot: BoxSlot; row: BoxRow }[] = [];
     const next = new Map(rows.filter(isActiveRow).map((row) => [row.slot, row]));
-    for (const slot of this.#slotList) {
+    for (const slot of this.#slots.list) {
       const { row } = slot;
       const after = next.get(slot.slot);
       if (row !== undefined && isSameBinding(row, after)) {
@@ -142,7 +104,7 @@ export class BoxProxy implements LinkUser, Timed {
     for (const row of rows) {
       // A slot without a device can never be ready; its host should know.
       const known = before.rows.some((old) => old.slot === row.slot && isSameBinding(old, row));
-      if (!this.#slots.has(row.slot) && isActiveRow(row) && !known) {
+      if (!this.#slots.byNumber.has(row.slot) && isActiveRow(row) && !known) {
         this.#say(now, row, SlotState.GONE);
       }
     }
@@ -156,17 +118,17 @@ export class BoxProxy implements LinkUser, Timed {
   }
 
   slotState(slot: number): BoxSlotState {
-    return this.#slots.get(slot)?.state ?? 'unused';
+    return this.#slots.byNumber.get(slot)?.state ?? 'unused';
   }
 
   /** Live counters of a slot, kept over generations; the stray ones for a slot without a device. */
   counters(slot: number): SlotCounters {
-    return this.#slots.get(slot)?.counters ?? this.#stray;
+    return this.#slots.byNumber.get(slot)?.counters ?? this.#slots.stray;
   }
 
   /** What could not be put down to any slot of this box. */
   get strayCounters(): SlotCounters {
-    return this.#stray;
+    return this.#slots.stray;
   }
 
   /**
@@ -186,7 +148,7 @@ export class BoxProxy implements LinkUser, Timed {
     this.#peers.set(peer.host, peer);
     for (const row of this.#table.rows) {
       if (row.host !== peer.host || !isActiveRow(row)) continue;
-      const slot = this.#slots.get(row.slot);
+      const slot = this.#slots.byNumber.get(row.slot);
       const ready = slot?.state === 'ready';
       if (slot !== undefined && ready) slot.peer = peer;
       this.#say(now, row, ready ? SlotState.READY : SlotState.GONE);
@@ -208,7 +170,17 @@ export class BoxProxy implements LinkUser, Timed {
     const tlp = this.#scratch.borrow();
     this.#calls++;
     const wait = peer.requests.size > 0;
-    const done = this.#receive(now, peer, slot, generation, bytes, offset, length, tlp, wait);
+    const done = this.#traffic.receive(
+      now,
+      peer,
+      slot,
+      generation,
+      bytes,
+      offset,
+      length,
+      tlp,
+      wait,
+    );
     if (!done) {
       peer.requests.push(slot, generation, bytes, offset, length, tlp.payloadBytes, 0);
     }
@@ -224,8 +196,8 @@ export class BoxProxy implements LinkUser, Timed {
     const peer = this.#peerOf(link);
     if (peer === undefined) return;
     this.#calls++;
-    this.#drain(now, peer);
-    this.#giveTurns(now, peer);
+    this.#traffic.drain(now, peer);
+    this.#traffic.giveTurns(now, peer);
     this.#leave(now);
   }
 
@@ -239,7 +211,7 @@ export class BoxProxy implements LinkUser, Timed {
     peer.waiting.clear();
     this.#peers.delete(peer.host);
     this.#lastPeer = undefined;
-    const slots = this.#slotList.filter((slot) => slot.peer === peer);
+    const slots = this.#slots.list.filter((slot) => slot.peer === peer);
     const after = this.#faults.noContainment === true ? 'ready' : 'contained';
     for (const slot of slots) this.#fence(slot, after);
     for (const slot of slots) {
@@ -252,7 +224,7 @@ export class BoxProxy implements LinkUser, Timed {
 
   nextDeadlineNs(): number {
     let deadlineNs = this.#abortAtNs;
-    for (const slot of this.#slotList) {
+    for (const slot of this.#slots.list) {
       const deviceNs = slot.device.nextDeadlineNs();
       if (deviceNs < deadlineNs) deadlineNs = deviceNs;
     }
@@ -261,148 +233,10 @@ export class BoxProxy implements LinkUser, Timed {
 
   tick(now: Nanos): void {
     this.#calls++;
-    for (const slot of this.#slotList) {
+    for (const slot of this.#slots.list) {
       if (slot.device.nextDeadlineNs() <= now) slot.device.tick(now);
     }
     this.#leave(now);
-  }
-
-  /** Returns false when the request has to wait. */
-  #receive(
-    now: Nanos,
-    peer: BoxPeer,
-    slotNumber: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    tlp: Tlp,
-    wait: boolean,
-  ): boolean {
-    const decoded = decodeTlp(bytes, offset, length, tlp);
-    const slot = this.#slots.get(slotNumber);
-    const fresh = slot !== undefined && this.#isFresh(peer, slot, generation);
-    const counters = slot?.counters ?? this.#stray;
-    const unsupported =
-      decoded === TlpDecode.UNSUPPORTED_KIND && isUnsupportedRequest(bytes[offset]);
-    if (decoded !== TlpDecode.OK && !unsupported) {
-      counters.malformed++;
-      return true;
-    }
-    const flow = unsupported ? FlowClass.NON_POSTED : flowClassOf(tlp.kind);
-    if (flow === FlowClass.NON_POSTED) {
-      const room = peer.completions.size === 0 && peer.link.canSend(FlowClass.COMPLETION, 0);
-      if (wait || !room) return false;
-    }
-    if (slot === undefined || !fresh) {
-      counters.countStale(tlp);
-      if (flow === FlowClass.NON_POSTED) this.#answer(now, peer, slotNumber, generation, tlp);
-    } else if (flow === FlowClass.COMPLETION) {
-      this.#completion(now, slot, tlp);
-    } else if (unsupported || tlp.kind === TlpKind.CfgRd1 || tlp.kind === TlpKind.CfgWr1) {
-      // Type 1 is for buses further down; behind a slot there is none (7.3.3).
-      counters.unroutable++;
-      this.#answer(now, peer, slotNumber, generation, tlp);
-    } else {
-      counters.countDown(tlp);
-      slot.device.receive(now, tlp);
-    }
-    return true;
-  }
-
-  #isFresh(peer: BoxPeer, slot: BoxSlot, generation: number): boolean {
-    return (
-      (slot.peer === peer || (this.#faults.noPeerFence === true && slot.peer !== undefined)) &&
-      (slot.generation === generation || this.#faults.noGenerationFence === true)
-    );
-  }
-
-  #completion(now: Nanos, slot: BoxSlot, tlp: Tlp): void {
-    const answer = slot.outstanding.accept(tlp, slot.slot, slot.generation);
-    if (answer === Answer.UNEXPECTED) {
-      slot.counters.unexpectedCompletions++;
-      return;
-    }
-    slot.counters.countDown(tlp);
-    slot.device.receive(now, tlp);
-    const limit = this.#options.outstandingReads;
-    if (limit === undefined || answer !== Answer.LAST || !slot.waiting) return;
-    // It may have waited for a request to end; if it waits for the link too, it will find out.
-    this.#resume(now, slot);
-  }
-
-  /** Ends a request that reaches no device with UR; the link has room for it. */
-  #answer(now: Nanos, peer: BoxPeer, slot: number, generation: number, request: Tlp): void {
-    const out = this.#scratch.borrow();
-    completeWithoutData(out, request, 0, CompletionStatus.UR);
-    peer.link.sendTlp(now, slot, generation, out);
-    this.#scratch.giveBack(out);
-  }
-
-  #drain(now: Nanos, peer: BoxPeer): void {
-    if (peer.draining) return;
-    peer.draining = true;
-    this.#drainCompletions(now, peer);
-    while (peer.live && peer.completions.size === 0) {
-      const first = peer.requests.first;
-      if (first === undefined) break;
-      const { slot, generation, bytes, length, payloadBytes } = first;
-      const tlp = this.#scratch.borrow();
-      const done = this.#receive(now, peer, slot, generation, bytes, 0, length, tlp, false);
-      this.#scratch.giveBack(tlp);
-      if (!done || !peer.live) break;
-      peer.requests.shift();
-      peer.link.release(now, FlowClass.NON_POSTED, payloadBytes);
-    }
-    peer.draining = false;
-  }
-
-  #drainCompletions(now: Nanos, peer: BoxPeer): void {
-    for (;;) {
-      const first = peer.completions.first;
-      if (first === undefined) return;
-      if (!peer.link.canSend(FlowClass.COMPLETION, first.payloadBytes)) return;
-      const slot = this.#slots.get(first.slot);
-      // A slot may have been fenced since: what its device had to say is dropped like the rest.
-      if (slot?.peer === peer && slot.generation === first.generation) {
-        const tlp = this.#scratch.borrow();
-        const decoded = decodeTlp(first.bytes, 0, first.length, tlp);
-        assert(decoded === TlpDecode.OK, 'a completion kept here was encoded here');
-        peer.link.sendTlp(now, first.slot, first.generation, tlp);
-        this.#scratch.giveBack(tlp);
-      } else if (slot !== undefined) {
-        slot.counters.dropped++;
-      }
-      peer.completions.shift();
-    }
-  }
-
-  /**
-   * Lets the slots that wait for a link go on, in turn, each with a fair share; whoever finds the link
-   * full goes first the next time.
-   */
-  #giveTurns(now: Nanos, peer: BoxPeer): void {
-    const count = this.#slotList.length;
-    do {
-      peer.blocked = false;
-      for (const slot of this.#slotList) slot.sentInTurn = 0;
-      const start = this.#firstTurn;
-      for (let step = 0; step < count; step++) {
-        const index = (start + step) % count;
-        const slot = this.#slotList[index];
-        if (slot === undefined || !peer.waiting.has(slot)) continue;
-        this.#resume(now, slot);
-        if (!peer.blocked) continue;
-        this.#firstTurn = slot.sentInTurn > 0 ? (index + 1) % count : index;
-        return;
-      }
-    } while (peer.live && peer.waiting.size > 0);
-  }
-
-  #resume(now: Nanos, slot: BoxSlot): void {
-    slot.waiting = false;
-    slot.peer?.waiting.delete(slot);
-    slot.device.resume(now);
   }
 
   /** Nothing passes any more, in either direction. */
@@ -485,7 +319,7 @@ export class BoxProxy implements LinkUser, Timed {
   #answerAborted(now: Nanos): void {
     if (this.#abortAtNs === Infinity) return;
     this.#abortAtNs = Infinity;
-    for (const slot of this.#slotList) {
+    for (const slot of this.#slots.list) {
       if (slot.aborted.length === 0) continue;
       const requests = slot.aborted;
       slot.aborted = [];
@@ -522,7 +356,7 @@ export class BoxProxy implements LinkUser, Timed {
   #checkHistory(rows: readonly BoxRow[]): TableError[] {
     const check = new TableChecker();
     for (const [index, row] of rows.entries()) {
-      const slot = this.#slots.get(row.slot);
+      const slot = this.#slots.byNumber.get(row.slot);
       if (!isActiveRow(row) || slot === undefined || isSameBinding(row, slot.row)) continue;
       if (row.generation > slot.highestGeneration) continue;
       check.error(

@@ -51,6 +51,18 @@ export class BoxSlot {
   }
 }
 
+export class BoxSlots {
+  readonly byNumber = new Map<number, BoxSlot>();
+  readonly list: BoxSlot[] = [];
+  /** What cannot be put down to any slot with a device. */
+  readonly stray = new SlotCounters();
+
+  add(slot: BoxSlot): void {
+    this.byNumber.set(slot.slot, slot);
+    this.list.push(slot);
+  }
+}
+
 export class BoxPeer {
   readonly host: string;
   readonly link: LinkPort;

@@ -14,67 +14,24 @@ import type { Nanos } from '#base/units';
 import type { AdvancedErrorReporting } from '#pcie/aer';
 import type { DownstreamFabric, RootSide } from '#pcie/root-port';
 import { FlowClass, type Tlp } from '#pcie/tlp';
-import { Containment, type ContainmentFaults } from './containment.ts';
+import { Containment } from './containment.ts';
 import { REFUSAL_NAMES, type Refusal, type RefusalName, type SlotCounters } from './counters.ts';
 import { DmaService } from './dma-service.ts';
 import { HostDownstream } from './host-downstream.ts';
+import type { HostProxyFaults, HostProxyOptions } from './host-proxy-options.ts';
 import { HostPeer, HostRoutes, HostSlot, type HostSlotState } from './host-slot.ts';
 import { checkHostTable, HostTable } from './host-table.ts';
+import { checkMemory, HostTableHistory, isSameHostBinding } from './host-table-history.ts';
 import { DONE, HostUpstream } from './host-upstream.ts';
 import { type LinkPort, type LinkUser, SlotState } from './link-user.ts';
 import type { HostRow } from './mapping-table.ts';
 import { MemoryMap } from './memory-map.ts';
 import { describeRefused } from './refusal-text.ts';
 import { ScratchTlps } from './scratch-tlps.ts';
-import { TableChecker, type TableError } from './table-check.ts';
+import type { TableError } from './table-check.ts';
 
+export type { HostProxyEvent, HostProxyFaults, HostProxyOptions } from './host-proxy-options.ts';
 export type { HostSlotState } from './host-slot.ts';
-
-export type HostProxyEvent =
-  | { readonly kind: 'slot-up'; readonly virtualSlot: number; readonly generation: number }
-  | {
-      readonly kind: 'slot-down';
-      readonly virtualSlot: number;
-      readonly generation: number;
-      readonly surprise: boolean;
-      readonly reason: string;
-    }
-  | {
-      /** The first refusal of a reason for a generation; later ones are only counted. */
-      readonly kind: 'refused';
-      readonly virtualSlot: number;
-      readonly reason: RefusalName;
-      readonly message: string;
-    };
-
-/** Test only: each leaves one check out. Never set outside tests. */
-export interface HostProxyFaults extends ContainmentFaults {
-  /** Looks a slot up whoever sent. */
-  readonly noPeerFence?: boolean;
-  readonly noGenerationFence?: boolean;
-  readonly noCompletionCheck?: boolean;
-  /** Memory taken back stays reachable. */
-  readonly noMemoryBarrier?: boolean;
-  /** Outstanding requests are forgotten at session down. */
-  readonly noAbort?: boolean;
-  /** A slot comes up again without a new generation. */
-  readonly noContainment?: boolean;
-}
-
-export interface HostProxyOptions {
-  readonly hostId: string;
-  readonly rootSide: RootSide;
-  /** Largest completion payload the root port makes. A power of two from 128 to 4096; default 512. */
-  readonly maxPayloadBytes?: number;
-  /** Read completion boundary; default 64. */
-  readonly rcbBytes?: 64 | 128;
-  /** Who completes, as completions name it; default 0, the root complex itself. */
-  readonly completerBdf?: number;
-  /** The AER capability of a virtual slot's port. Without it the proxy keeps one of its own. */
-  readonly aer?: (virtualSlot: number) => AdvancedErrorReporting | undefined;
-  readonly onEvent?: (now: Nanos, event: HostProxyEvent) => void;
-  readonly faults?: HostProxyFaults;
-}
 
 export class HostProxy implements DownstreamFabric, LinkUser {
   readonly hostId: string;
@@ -88,8 +45,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   readonly #peers = new Map<string, HostPeer>();
   readonly #downstream: HostDownstream;
   readonly #upstream: HostUpstream;
-  /** The highest generation each box slot was ever bound with here, by box and slot. */
-  readonly #generations = new Map<string, number>();
+  readonly #history = new HostTableHistory();
   #lastPeer: HostPeer | undefined;
 
   constructor(options: HostProxyOptions) {
@@ -130,7 +86,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     const errors = checkHostTable(rows);
     if (errors.length > 0) return errors;
     const table = new HostTable(rows);
-    errors.push(...this.#checkHistory(rows), ...this.#checkMemory(table));
+    errors.push(...this.#history.check(rows), ...checkMemory(table, this.#memory));
     if (errors.length > 0) return errors;
 
     const left: HostSlot[] = [];
@@ -138,9 +94,10 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     const next = new Map(rows.filter((row) => row.used).map((row) => [row.virtualSlot, row]));
     for (const slot of this.#slots.values()) {
       if (slot.row === undefined) continue;
-      if (isSameBinding(slot.row, next.get(slot.virtualSlot))) continue;
+      if (isSameHostBinding(slot.row, next.get(slot.virtualSlot))) continue;
       if (slot.state === 'ready') wereReady.push({ slot, generation: slot.generation });
       left.push(slot);
+      this.#history.unbound(slot.virtualSlot);
       slot.row = undefined;
       slot.state = 'unused';
       slot.link = undefined;
@@ -313,48 +270,12 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     return peer;
   }
 
-  #checkHistory(rows: readonly HostRow[]): TableError[] {
-    const check = new TableChecker();
-    for (const [index, row] of rows.entries()) {
-      if (!row.used) continue;
-      const slot = this.#slots.get(row.virtualSlot);
-      if (isSameBinding(row, slot?.row)) continue;
-      const highest = Math.max(
-        slot?.highestGeneration ?? 0,
-        this.#generations.get(boxSlotKey(row)) ?? 0,
-      );
-      if (row.generation > highest) continue;
-      check.error(
-        index,
-        'generation',
-        `${row.generation} was used before; a new binding needs one above ${highest}`,
-      );
-    }
-    return check.errors;
-  }
-
-  #checkMemory(table: HostTable): TableError[] {
-    const check = new TableChecker();
-    for (const region of this.#memory.regions) {
-      const row = table.rowOverlapping(region.base, region.limit);
-      if (row < 0) continue;
-      const { nonPrefetchable } = table.rows[row] as HostRow;
-      const inFirst = nonPrefetchable.base <= region.limit && nonPrefetchable.limit >= region.base;
-      check.error(
-        row,
-        inFirst ? 'nonPrefetchable.base' : 'prefetchable.base',
-        `the window overlaps the host's memory at 0x${region.base.toString(16)}`,
-      );
-    }
-    return check.errors;
-  }
-
   #bind(row: HostRow): HostSlot {
     const slot = this.#slot(row.virtualSlot);
     if (!row.used) return slot;
     if (slot.row === undefined) {
       slot.bind(row);
-      this.#generations.set(boxSlotKey(row), row.generation);
+      this.#history.bound(row);
     } else {
       slot.row = row;
     }
@@ -455,18 +376,4 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     const message = describeRefused(slot, refusal, tlp);
     onEvent(now, { kind: 'refused', virtualSlot, reason, message });
   }
-}
-
-function isSameBinding(a: HostRow | undefined, b: HostRow | undefined): boolean {
-  return (
-    a !== undefined &&
-    b !== undefined &&
-    a.box === b.box &&
-    a.slot === b.slot &&
-    a.generation === b.generation
-  );
-}
-
-function boxSlotKey(row: HostRow): string {
-  return `${row.slot} ${row.box}`;
 }

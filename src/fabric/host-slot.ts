@@ -31,8 +31,6 @@ export class HostSlot {
   link: LinkPort | undefined;
   /** Of the function of this generation. */
   shadow = new ConfigShadow();
-  /** The highest generation this slot was ever bound with. */
-  highestGeneration = 0;
   /** Bit i: the refusal numbered i has been reported for this generation. */
   reportedRefusals = 0;
   readonly #aer: AdvancedErrorReporting | undefined;
@@ -53,7 +51,6 @@ export class HostSlot {
     this.state = 'waiting';
     this.link = undefined;
     this.shadow = new ConfigShadow();
-    this.highestGeneration = row.generation;
     this.reportedRefusals = 0;
   }
 

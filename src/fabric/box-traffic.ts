@@ -1,0 +1,168 @@
+/**
+ * The traffic of a box proxy: what a host sends is fenced (invariant 2) and handed to its device, what
+ * the link could not take is worked off when it can, and slots that wait for it get their turns.
+ */
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
+import { completeWithoutData } from '#pcie/completion';
+import { CompletionStatus, FlowClass, flowClassOf, type Tlp, TlpKind } from '#pcie/tlp';
+import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
+import type { BoxProxyOptions } from './box-proxy-options.ts';
+import type { BoxPeer, BoxSlot, BoxSlots } from './box-slot.ts';
+import { Answer } from './outstanding-requests.ts';
+import type { ScratchTlps } from './scratch-tlps.ts';
+import { isUnsupportedRequest } from './unsupported-request.ts';
+
+export class BoxTraffic {
+  readonly #slots: BoxSlots;
+  readonly #scratch: ScratchTlps;
+  readonly #limited: boolean;
+  readonly #noPeerFence: boolean;
+  readonly #noGenerationFence: boolean;
+  /** Where in the list of slots the next turns begin. */
+  #firstTurn = 0;
+
+  constructor(slots: BoxSlots, scratch: ScratchTlps, options: BoxProxyOptions) {
+    this.#slots = slots;
+    this.#scratch = scratch;
+    this.#limited = options.outstandingReads !== undefined;
+    this.#noPeerFence = options.faults?.noPeerFence ?? false;
+    this.#noGenerationFence = options.faults?.noGenerationFence ?? false;
+  }
+
+  /** Returns false when the request has to wait. */
+  receive(
+    now: Nanos,
+    peer: BoxPeer,
+    slotNumber: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    tlp: Tlp,
+    wait: boolean,
+  ): boolean {
+    const decoded = decodeTlp(bytes, offset, length, tlp);
+    const slot = this.#slots.byNumber.get(slotNumber);
+    const fresh = slot !== undefined && this.#isFresh(peer, slot, generation);
+    const counters = slot?.counters ?? this.#slots.stray;
+    const unsupported =
+      decoded === TlpDecode.UNSUPPORTED_KIND && isUnsupportedRequest(bytes[offset]);
+    if (decoded !== TlpDecode.OK && !unsupported) {
+      counters.malformed++;
+      return true;
+    }
+    const flow = unsupported ? FlowClass.NON_POSTED : flowClassOf(tlp.kind);
+    if (flow === FlowClass.NON_POSTED) {
+      const room = peer.completions.size === 0 && peer.link.canSend(FlowClass.COMPLETION, 0);
+      if (wait || !room) return false;
+    }
+    if (slot === undefined || !fresh) {
+      counters.countStale(tlp);
+      if (flow === FlowClass.NON_POSTED) this.#answer(now, peer, slotNumber, generation, tlp);
+    } else if (flow === FlowClass.COMPLETION) {
+      this.#completion(now, slot, tlp);
+    } else if (unsupported || tlp.kind === TlpKind.CfgRd1 || tlp.kind === TlpKind.CfgWr1) {
+      // Type 1 is for buses further down; behind a slot there is none (7.3.3).
+      counters.unroutable++;
+      this.#answer(now, peer, slotNumber, generation, tlp);
+    } else {
+      counters.countDown(tlp);
+      slot.device.receive(now, tlp);
+    }
+    return true;
+  }
+
+  #isFresh(peer: BoxPeer, slot: BoxSlot, generation: number): boolean {
+    return (
+      (slot.peer === peer || (this.#noPeerFence && slot.peer !== undefined)) &&
+      (slot.generation === generation || this.#noGenerationFence)
+    );
+  }
+
+  #completion(now: Nanos, slot: BoxSlot, tlp: Tlp): void {
+    const answer = slot.outstanding.accept(tlp, slot.slot, slot.generation);
+    if (answer === Answer.UNEXPECTED) {
+      slot.counters.unexpectedCompletions++;
+      return;
+    }
+    slot.counters.countDown(tlp);
+    slot.device.receive(now, tlp);
+    // It may have waited for a request to end; if it waits for the link too, it will find out.
+    if (this.#limited && answer === Answer.LAST && slot.waiting) this.#resume(now, slot);
+  }
+
+  /** Ends a request that reaches no device with UR; the link has room for it. */
+  #answer(now: Nanos, peer: BoxPeer, slot: number, generation: number, request: Tlp): void {
+    const out = this.#scratch.borrow();
+    completeWithoutData(out, request, 0, CompletionStatus.UR);
+    peer.link.sendTlp(now, slot, generation, out);
+    this.#scratch.giveBack(out);
+  }
+
+  drain(now: Nanos, peer: BoxPeer): void {
+    if (peer.draining) return;
+    peer.draining = true;
+    this.#drainCompletions(now, peer);
+    while (peer.live && peer.completions.size === 0) {
+      const first = peer.requests.first;
+      if (first === undefined) break;
+      const { slot, generation, bytes, length, payloadBytes } = first;
+      const tlp = this.#scratch.borrow();
+      const done = this.receive(now, peer, slot, generation, bytes, 0, length, tlp, false);
+      this.#scratch.giveBack(tlp);
+      if (!done || !peer.live) break;
+      peer.requests.shift();
+      peer.link.release(now, FlowClass.NON_POSTED, payloadBytes);
+    }
+    peer.draining = false;
+  }
+
+  #drainCompletions(now: Nanos, peer: BoxPeer): void {
+    for (;;) {
+      const first = peer.completions.first;
+      if (first === undefined) return;
+      if (!peer.link.canSend(FlowClass.COMPLETION, first.payloadBytes)) return;
+      const slot = this.#slots.byNumber.get(first.slot);
+      // A slot may have been fenced since: what its device had to say is dropped like the rest.
+      if (slot?.peer === peer && slot.generation === first.generation) {
+        const tlp = this.#scratch.borrow();
+        const decoded = decodeTlp(first.bytes, 0, first.length, tlp);
+        assert(decoded === TlpDecode.OK, 'a completion kept here was encoded here');
+        peer.link.sendTlp(now, first.slot, first.generation, tlp);
+        this.#scratch.giveBack(tlp);
+      } else if (slot !== undefined) {
+        slot.counters.dropped++;
+      }
+      peer.completions.shift();
+    }
+  }
+
+  /**
+   * Lets the slots that wait for a link go on, in turn, each with a fair share; whoever finds the link
+   * full goes first the next time.
+   */
+  giveTurns(now: Nanos, peer: BoxPeer): void {
+    const count = this.#slots.list.length;
+    do {
+      peer.blocked = false;
+      for (const slot of this.#slots.list) slot.sentInTurn = 0;
+      const start = this.#firstTurn;
+      for (let step = 0; step < count; step++) {
+        const index = (start + step) % count;
+        const slot = this.#slots.list[index];
+        if (slot === undefined || !peer.waiting.has(slot)) continue;
+        this.#resume(now, slot);
+        if (!peer.blocked) continue;
+        this.#firstTurn = slot.sentInTurn > 0 ? (index + 1) % count : index;
+        return;
+      }
+    } while (peer.live && peer.waiting.size > 0);
+  }
+
+  #resume(now: Nanos, slot: BoxSlot): void {
+    slot.waiting = false;
+    slot.peer?.waiting.delete(slot);
+    slot.device.resume(now);
+  }
+}
