@@ -1,7 +1,8 @@
 /**
  * Gives the requests of a capture to a fresh device model, and says where what it does differs from
  * what was captured. What the device reads from host memory is answered with what it was answered
- * then. Tags, the order of what is independent, and timing may differ.
+ * then, and between the same two requests of the host. Tags, the order of what is independent, and
+ * timing may differ.
  */
 import type { Nanos } from '#base/units';
 import { completeWithoutData } from '#pcie/completion';
@@ -52,6 +53,11 @@ export function replayCapture(
   return new Replay(device, packets).run(captured);
 }
 
+interface Asked {
+  readonly requesterId: number;
+  readonly tag: number;
+}
+
 class Replay {
   readonly #device: Device;
   readonly #packets: readonly CapturedPacket[];
@@ -65,6 +71,10 @@ class Replay {
   readonly #answered = new Map<number, Uint8Array[]>();
   readonly #nextWrite = new Map<string, number>();
   readonly #differences: ReplayDifference[] = [];
+  /** Under which tag the device has made a captured request again. */
+  readonly #asked = new Map<Exchange, Asked>();
+  /** The packet of the capture that is being replayed. */
+  #cursor = 0;
   #nowNs = 0;
   #requests = 0;
   #completions = 0;
@@ -91,8 +101,11 @@ class Replay {
     const begin = this.#packets[0]?.timeNs ?? 0n;
     for (const packet of this.#packets) {
       this.#advance(Number(packet.timeNs - begin));
+      this.#cursor = packet.number;
       if (packet.direction === 'down') this.#give(packet);
     }
+    // What the device asks from here on is answered with whatever the capture has.
+    this.#cursor = Infinity;
     this.#advance(this.#nowNs + SETTLE_NS);
     this.#compare();
     return {
@@ -141,8 +154,14 @@ class Replay {
 
   #give(packet: CapturedPacket): void {
     if (decodeTlp(packet.tlp, 0, packet.tlp.length, this.#tlp) !== 0) return;
-    // Completions answer what the device read then; what it reads now is answered as it does so.
-    if (isCompletion(this.#tlp)) return;
+    if (isCompletion(this.#tlp)) {
+      const exchange = this.#index.exchangeOf.get(packet.number);
+      const asked = exchange === undefined ? undefined : this.#asked.get(exchange);
+      // Where the device has not asked yet, it gets the answer once it does.
+      if (asked !== undefined) this.#deliver(packet, asked);
+      this.#drain();
+      return;
+    }
     this.#requests++;
     if (isNonPosted(this.#tlp)) {
       this.#open.set(transactionOf(this.#tlp), { packet, completions: [] });
@@ -192,12 +211,19 @@ class Replay {
       return;
     }
     exchange.used = true;
-    for (const bytes of exchange.completions) {
-      decodeTlp(bytes, 0, bytes.length, this.#answer);
-      this.#answer.requesterId = requesterId;
-      this.#answer.tag = tag;
-      this.#device.receive(this.#now(), this.#answer);
+    const asked = { requesterId, tag };
+    this.#asked.set(exchange, asked);
+    for (const packet of exchange.completions) {
+      if (packet.number <= this.#cursor) this.#deliver(packet, asked);
     }
+  }
+
+  /** Gives the device a captured completion under the tag it has used this time. */
+  #deliver(packet: CapturedPacket, asked: Asked): void {
+    decodeTlp(packet.tlp, 0, packet.tlp.length, this.#answer);
+    this.#answer.requesterId = asked.requesterId;
+    this.#answer.tag = asked.tag;
+    this.#device.receive(this.#now(), this.#answer);
   }
 
   #deviceWrite(bytes: Uint8Array): void {
@@ -238,7 +264,7 @@ class Replay {
       replayed.length === exchange.completions.length &&
       replayed.every((bytes, index) => {
         const then = exchange.completions[index];
-        return then !== undefined && Buffer.compare(bytes, then) === 0;
+        return then !== undefined && Buffer.compare(bytes, then.tlp) === 0;
       });
     if (same) return;
     const [request] = this.#lines([exchange.packet.tlp]);
@@ -246,7 +272,7 @@ class Replay {
       packet: number,
       what: 'completion',
       ...(request === undefined ? {} : { request }),
-      captured: this.#lines(exchange.completions),
+      captured: this.#lines(exchange.completions.map((one) => one.tlp)),
       replayed: this.#lines(replayed),
     });
   }

@@ -22,13 +22,15 @@ export interface CapturedPacket {
 /** A non-posted request and what answered it. */
 export interface Exchange {
   readonly packet: CapturedPacket;
-  readonly completions: Uint8Array[];
+  readonly completions: CapturedPacket[];
   /** Whether the last completion of it is there. */
   complete: boolean;
   used: boolean;
 }
 
 export interface CaptureIndex {
+  /** What a completion of the capture belongs to, by its packet number. */
+  readonly exchangeOf: ReadonlyMap<number, Exchange>;
   /** Requests of the host, by packet number. */
   readonly hostRequests: ReadonlyMap<number, Exchange>;
   /** Reads and atomics of the device, oldest first, by `requestKey`. */
@@ -74,6 +76,7 @@ export function isLastCompletion(tlp: Tlp): boolean {
 
 export function indexCapture(packets: readonly CapturedPacket[]): CaptureIndex {
   const tlp = new TlpRecord();
+  const exchangeOf = new Map<number, Exchange>();
   const hostRequests = new Map<number, Exchange>();
   const deviceRequests = new Map<string, Exchange[]>();
   const deviceWrites = new Map<string, CapturedPacket[]>();
@@ -90,7 +93,8 @@ export function indexCapture(packets: readonly CapturedPacket[]): CaptureIndex {
       const exchange = asked.get(transactionOf(tlp));
       // Without one, the request came before the capture began.
       if (exchange === undefined) continue;
-      exchange.completions.push(packet.tlp);
+      exchange.completions.push(packet);
+      exchangeOf.set(packet.number, exchange);
       if (!isLastCompletion(tlp)) continue;
       exchange.complete = true;
       asked.delete(transactionOf(tlp));
@@ -103,7 +107,7 @@ export function indexCapture(packets: readonly CapturedPacket[]): CaptureIndex {
       append(deviceWrites, writeKey(tlp), packet);
     }
   }
-  return { hostRequests, deviceRequests, deviceWrites, undecodable };
+  return { exchangeOf, hostRequests, deviceRequests, deviceWrites, undecodable };
 }
 
 function append<T>(lists: Map<string, T[]>, key: string, value: T): void {

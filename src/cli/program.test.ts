@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { buildProgram } from './program.ts';
+
+function* commandsOf(parent: Command, prefix: string): Generator<[string, Command]> {
+  for (const command of parent.commands) {
+    const name = `${prefix}${command.name()}`;
+    if (command.commands.length > 0) yield* commandsOf(command, `${name} `);
+    else yield [name, command];
+  }
+}
+
+describe('the command tree', () => {
+  const commands = [...commandsOf(buildProgram(), '')];
+
+  it('has what the manual promises', () => {
+    expect(commands.map(([name]) => name)).toEqual([
+      'start',
+      'box',
+      'host',
+      'status',
+      'tables',
+      'reload',
+      'stop',
+      'capture',
+      'fault link',
+      'accel run',
+      'bandwidth',
+      'decode',
+      'replay',
+      'cert init',
+      'cert issue',
+      'completion',
+    ]);
+  });
+
+  it.each(commands)('%s explains itself with examples of itself', (name, command) => {
+    let help = '';
+    command.configureOutput({ writeOut: (text) => (help += text) });
+    command.outputHelp();
+    expect(command.description()).not.toBe('');
+    const [, examples = ''] = help.split('Examples:');
+    expect(examples).toContain(`dxpu ${name} `.trimEnd());
+    for (const option of command.options) expect(option.description, option.flags).not.toBe('');
+  });
+});

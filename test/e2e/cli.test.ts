@@ -1,0 +1,206 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildDist, dxpu, Pool } from './processes.ts';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-cli-'));
+beforeAll(buildDist);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const golden = path.join(
+  process.env.DXPU_DATA ?? path.join(import.meta.dirname, '../../../shared/data'),
+  'pcie/tlp-golden.jsonl',
+);
+
+describe('usage', () => {
+  it.each([
+    [[], ''],
+    [['frobnicate'], "unknown command 'frobnicate'"],
+    [['decode'], "missing required argument 'file'"],
+    [['accel', 'run', 'sgemm', '--sise', '3'], "unknown option '--sise' (Did you mean --size?)"],
+    [['accel', 'run', 'dgemm'], 'Allowed choices are sgemm, saxpy'],
+    [['accel', 'run', 'saxpy', '-k', '3'], 'saxpy has one size'],
+    [['bandwidth', '--gen', '9'], 'not a whole number from 1 to 6'],
+    [['bandwidth', '--lanes', '3'], 'lanes is 3: must be 1, 2, 4, 8, 12, 16 or 32'],
+    [['bandwidth', '--tags', '3'], '--tags and --rtt belong together'],
+    [['fault', 'link'], 'give --cut, --delay, --drop or --clear'],
+    [['fault', 'link', '--cut', '2'], 'is not a duration'],
+    [['host'], "required option '--config <file>' not specified"],
+  ])('%j is wrong with status 2: %s', async (args, message) => {
+    const { status, stderr, stdout } = await dxpu(args);
+    expect(status).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^ {4}at /m);
+  });
+
+  it('is machine readable where asked, and shows where an error comes from with --debug', async () => {
+    const usage = await dxpu(['decode', '--output', 'json']);
+    expect(usage.status).toBe(2);
+    expect(JSON.parse(usage.stderr)).toMatchObject({ error: { code: 'invalid_argument' } });
+    const failed = await dxpu(['decode', path.join(folder, 'none'), '--output=json']);
+    expect(failed.status).toBe(1);
+    expect(JSON.parse(failed.stderr)).toMatchObject({
+      error: { code: 'not_found', message: expect.stringContaining('there is no such file') },
+    });
+    const plain = await dxpu(['decode', path.join(folder, 'none')]);
+    expect(plain.stderr).toBe(
+      `dxpu: cannot read ${path.join(folder, 'none')}: there is no such file\n`,
+    );
+    const debug = await dxpu(['decode', path.join(folder, 'none'), '--debug']);
+    expect(debug.stderr).toMatch(/^ {4}at /m);
+  });
+
+  it('without a running process says what to do', async () => {
+    const { status, stderr } = await dxpu(['status', '--state', folder]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(`no dxpu process is running in ${folder}: start one with dxpu start`);
+  });
+});
+
+describe('dxpu decode', () => {
+  it('reads hex from stdin, names bad lines, goes on, and ends with 1', async () => {
+    const input = [
+      '# From the analyser',
+      '05000001ca9a5c0ff74807a4',
+      'not hex',
+      '',
+      '0x40000001 0000000f e0001000 12345678  # with spaces',
+      '0500',
+    ].join('\n');
+    const { status, stdout, stderr } = await dxpu(['decode', '-'], input);
+    expect(status).toBe(1);
+    // Requester 0xca9a is ca:13.2, completer 0xf748 is f7:09.0, register 0x7a4, tag 0x5c = 92.
+    expect(stdout.split('\n')[0]).toBe('CfgRd1 ca:13.2 tag 92 to f7:09.0 register 0x7a4');
+    expect(stdout.split('\n')[1]).toMatch(/^MWr32 00:00\.0 .*0xe0001000/);
+    expect(stderr).toBe(
+      'dxpu: line 3: is not the bytes of a TLP in hexadecimal\n' +
+        'dxpu: line 6: malformed TLP: truncated\n',
+    );
+  });
+
+  it.skipIf(!existsSync(golden))(
+    'gives the fields of the golden TLPs (skipped: DXPU_DATA is not there)',
+    async () => {
+      const lines = readFileSync(golden, 'utf8').trim().split('\n');
+      const expected = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      const input = expected.map(({ hex }) => hex).join('\n');
+      const { status, stdout, stderr } = await dxpu(['decode', '-', '--output', 'json'], input);
+      expect(stderr).toBe('');
+      expect(status).toBe(0);
+      const decoded = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object);
+      expect(decoded).toHaveLength(expected.length);
+      for (const [index, fields] of expected.entries())
+        expect(decoded[index]).toMatchObject(fields);
+    },
+  );
+
+  it('names a damaged capture', async () => {
+    const file = path.join(folder, 'damaged.pcapng');
+    const header =
+      '0a0d0d0a' + '1c000000' + '4d3c2b1a' + '01000000' + 'ffffffffffffffff' + '1c000000';
+    writeFileSync(file, Buffer.from(`${header}0600000030`, 'hex'));
+    const { status, stderr } = await dxpu(['decode', file]);
+    expect(status).toBe(1);
+    expect(stderr).toContain('the capture is damaged at byte 28: it ends within a block');
+  });
+});
+
+describe('dxpu bandwidth', () => {
+  it('gives the tag limit and the link limit', async () => {
+    const args = ['bandwidth', '--mrrs', '128', '--tags', '140', '--rtt', '6.8us'];
+    const { stdout, status } = await dxpu([...args, '--output', 'json', '--transfer', '1MiB']);
+    expect(status).toBe(0);
+    const { transfers, rawGbps } = JSON.parse(stdout) as {
+      rawGbps: number;
+      transfers: { readGbytesPerS: number; readBound: string }[];
+    };
+    expect(rawGbps).toBe(8 * 16);
+    // 140 × 128 B in 6.8 µs.
+    expect(transfers[0]?.readGbytesPerS).toBeCloseTo((140 * 128) / 6800, 9);
+    expect(transfers[0]?.readBound).toBe('tags');
+    expect((await dxpu(args)).stdout).toContain('140 tags x 128 B / 6.8 us = 2.64 GB/s');
+  });
+});
+
+describe('dxpu cert', () => {
+  it('makes an authority and certificates, and replaces nothing by accident', async () => {
+    const dir = path.join(folder, 'certs');
+    const first = await dxpu(['cert', 'issue', 'host', 'h1', '--dir', dir]);
+    expect(first.status).toBe(1);
+    expect(first.stderr).toContain(`make one with: dxpu cert init --dir ${dir}`);
+    expect((await dxpu(['cert', 'init', '--dir', dir])).status).toBe(0);
+    const issued = await dxpu(['cert', 'issue', 'host', 'h1', '--dir', dir]);
+    expect(issued.stdout).toContain('spiffe://pool/host/h1, valid for 365 days');
+    expect((await dxpu(['cert', 'init', '--dir', dir])).stderr).toContain(
+      'use --force to replace it',
+    );
+    expect((await dxpu(['cert', 'issue', 'box', 'b/1', '--dir', dir])).stderr).toContain(
+      '"b/1" cannot name a box',
+    );
+  });
+});
+
+describe('dxpu completion', () => {
+  it.each(['bash', 'zsh', 'fish'])('prints a script for %s', async (shell) => {
+    const { status, stdout } = await dxpu(['completion', shell]);
+    expect(status).toBe(0);
+    expect(stdout).toContain('dxpu');
+  });
+
+  it('completes commands and options', async () => {
+    expect((await dxpu(['complete', '--', ''])).stdout).toMatch(/^bandwidth\t/m);
+    expect((await dxpu(['complete', '--', 'fault', 'link', '--'])).stdout).toMatch(/^--cut\t/m);
+  });
+});
+
+describe('a capture of a running host', () => {
+  const pool = new Pool();
+  afterAll(() => pool.end());
+
+  it('decodes, and replays on a fresh device without a difference', async () => {
+    await pool.prepare();
+    await pool.startPair();
+    const file = pool.file('sgemm.pcapng');
+    const capture = pool.begin('capture', '0', '-o', file);
+    // The header is written when the tap is in place.
+    await expect.poll(() => existsSync(file) && readFileSync(file).length > 500).toBe(true);
+    expect((await pool.run('accel', 'run', 'sgemm', '--size', '16')).stdout).toMatch(/correct/);
+    const { status, stderr } = await capture.stop('SIGINT');
+    expect(status).toBe(0);
+    expect(stderr).toMatch(/^\d+ TLPs of host-h1 slot 0 in .*sgemm\.pcapng\n$/);
+    const count = Number(/^\d+/.exec(stderr)?.[0]);
+
+    const decoded = await dxpu(['decode', file, '--output', 'json']);
+    const tlps = decoded.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(tlps).toHaveLength(count);
+    const kinds = new Set(tlps.map(({ direction, kind }) => `${direction} ${kind}`));
+    for (const kind of ['down MRd32', 'up CplD', 'up MRd32', 'down CplD', 'up MWr32']) {
+      expect([...kinds]).toContain(kind);
+    }
+    const times = tlps.map(({ timeNs }) => BigInt(timeNs));
+    expect(times).toEqual([...times].sort((a, b) => (a < b ? -1 : 1)));
+
+    const replayed = await dxpu(['replay', file]);
+    expect(replayed.stdout).toMatch(/^\d+ requests replayed: .*; no difference\n$/);
+    expect(replayed.status).toBe(0);
+    const other = await dxpu(['replay', file, '--uuid', 'ffffffff-0000-4000-8000-000000000000']);
+    expect(other.status).toBe(1);
+    expect(other.stdout).toMatch(
+      /completed in another way: MRd32 .*\n {2}captured .*\n {2}replayed /,
+    );
+  });
+
+  it('of a slot that is not there says which are', async () => {
+    const { status, stderr } = await pool.run('capture', '9', '-o', pool.file('x'));
+    expect(status).toBe(1);
+    expect(stderr).toContain('this host has no virtual slot 9; it has 0 to 1');
+  });
+});
