@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -200,5 +200,18 @@ describe('a box configuration', () => {
   it('with one slot in two rows shows the second', () => {
     const row = '  - { slot: 3, host: h1, path: p0, generation: 7 }\n';
     expect(complaint(readBoxConfig, `${BOX}${row}`)).toMatch(/^8:\d+: table\[1\]\.slot: /);
+  });
+});
+
+describe('the example of the README', () => {
+  it('is a pair of configurations that fit each other', () => {
+    const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8');
+    const [box, host] = [...readme.matchAll(/```yaml\n([^]*?)```/g)].map((match) => match[1] ?? '');
+    const boxConfig = readBoxConfig(written(box ?? ''));
+    const hostConfig = readHostConfig(written(host ?? ''));
+    expect(boxConfig.rows[0]?.host).toBe(hostConfig.id);
+    expect(hostConfig.rows[0]?.box).toBe(boxConfig.id);
+    expect(hostConfig.rows[0]?.generation).toBe(boxConfig.rows[0]?.generation);
+    expect(hostConfig.paths[0]?.port).toBe(boxConfig.listen[0]?.port);
   });
 });

@@ -1,5 +1,5 @@
 /** The `link` part of a configuration: the few options of a link that are worth setting. */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { LinkOptions } from '#fabric/link-options';
 import * as schema from './config-schema.ts';
 

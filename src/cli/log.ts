@@ -31,15 +31,23 @@ export function createLog(name: string, options: LogOptions = {}): Logger {
   );
 }
 
+interface LogRecord {
+  readonly level: number;
+  readonly time: string;
+  readonly name: string;
+  readonly msg?: string;
+  readonly [fact: string]: unknown;
+}
+
 /** `12:00:00.123 info  host-h1 message key=value` */
 function writeText(line: string): void {
-  const { level, time, name, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
-  const word = LEVEL_NAMES[Number(level)] ?? String(level);
-  const paint = Number(level) >= 50 ? colors.red : Number(level) >= 40 ? colors.yellow : colors.dim;
+  const { level, time, name, msg, ...rest } = JSON.parse(line) as LogRecord;
+  const word = LEVEL_NAMES[level] ?? `${level}`;
+  const paint = level >= 50 ? colors.red : level >= 40 ? colors.yellow : colors.dim;
   const facts = Object.entries(rest)
     .map(([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join('');
-  const clock = String(time).slice(11, 23);
+  const clock = time.slice(11, 23);
   process.stderr.write(
     `${colors.dim(clock)} ${paint(word.padEnd(5))} ${name}  ${msg ?? ''}${colors.dim(facts)}\n`,
   );

@@ -78,7 +78,7 @@ export async function serveProcess(
   makeStateFolder(folder);
   const path = socketPath(folder, identity);
 
-  let running: ProxyProcess | undefined;
+  const live: { process?: ProxyProcess } = {};
   const handlers: Record<string, ControlHandler> = {};
   const control = await startControlServer(path, handlers);
   let stopping = false;
@@ -86,26 +86,26 @@ export async function serveProcess(
     if (stopping) return;
     stopping = true;
     log.info({ reason }, 'stopping');
-    running?.stop(reason);
+    live.process?.stop(reason);
     control.close();
     process.disconnect?.();
     // Everything that is open ends by itself; this is for what does not.
     setTimeout(() => process.exit(0), LINGER_MS).unref();
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
-  let live: ProxyProcess;
+  let made: ProxyProcess;
   try {
-    live = await make();
+    made = await make();
   } catch (error) {
     control.close();
     throw error;
   }
-  if (stopping) live.stop('told to stop while starting');
-  running = live;
+  if (stopping) made.stop('told to stop while starting');
+  live.process = made;
 
   const reload = (): ReloadResult => {
     try {
-      const result = live.reload();
+      const result = made.reload();
       log.info({ rows: result.rows }, 'table reloaded');
       if (result.ignored !== undefined) log.warn(result.ignored);
       return result;
@@ -118,7 +118,7 @@ export async function serveProcess(
       });
     }
   };
-  Object.assign(handlers, live.handlers, {
+  Object.assign(handlers, made.handlers, {
     reload,
     fault: (params: unknown) => setFault(frame, params),
     stop: () => {

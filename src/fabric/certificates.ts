@@ -8,7 +8,7 @@ import { createPrivateKey, randomBytes, X509Certificate as NodeCertificate } fro
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 import * as x509 from '@peculiar/x509';
-import { DxpuError } from '../base/errors.ts';
+import { DxpuError } from '#base/errors';
 import { identityUri, isIdentityName } from './tls-identity.ts';
 import type { CredentialFiles } from './tls-identity.ts';
 import type { PeerIdentity } from './transport.ts';

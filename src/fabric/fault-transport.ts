@@ -4,9 +4,9 @@
  * both directions the faults are set in both processes. A cut closes what is open and asks the shell
  * to open nothing for a while.
  */
-import type { Clock } from '../base/clock.ts';
-import type { Prng } from '../base/prng.ts';
-import type { Nanos } from '../base/units.ts';
+import type { Clock } from '#base/clock';
+import type { Prng } from '#base/prng';
+import type { Nanos } from '#base/units';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
 /** A transport as the shell gets it: `start` begins the delivery. */
@@ -69,7 +69,8 @@ export class FaultInjector {
   /** Closes every connection at once and keeps the network cut for `durationNs`. */
   cut(now: Nanos, durationNs: number): void {
     this.#cutUntilNs = now + durationNs;
-    for (const transport of [...this.#open]) {
+    // A set may lose the element it is at: each transport forgets itself here.
+    for (const transport of this.#open) {
       this.counters.cutConnections++;
       transport.cut(now);
     }

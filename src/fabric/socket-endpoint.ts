@@ -5,8 +5,8 @@
  */
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import type { Clock } from '../base/clock.ts';
-import { DxpuError } from '../base/errors.ts';
+import type { Clock } from '#base/clock';
+import { DxpuError } from '#base/errors';
 import { SocketTransport } from './socket-transport.ts';
 import { secureOptions, verifyPeer } from './tls-identity.ts';
 import type { ExpectedPeer, TlsCredentials } from './tls-identity.ts';

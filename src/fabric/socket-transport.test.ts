@@ -2,14 +2,14 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../base/virtual-clock.ts';
-import { Prng } from '../base/prng.ts';
-import type { Nanos } from '../base/units.ts';
+import { VirtualClock } from '#base/virtual-clock';
+import { Prng } from '#base/prng';
+import type { Nanos } from '#base/units';
 import { FaultInjector } from './fault-transport.ts';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
 import { SocketTransport } from './socket-transport.ts';
 import { connectTransport, listenTransports } from './socket-endpoint.ts';
-import { RealClock } from '../base/clock.ts';
+import { RealClock } from '#base/clock';
 import type { PeerIdentity, TransportUser } from './transport.ts';
 
 const peer: PeerIdentity = { kind: 'box', id: 'b1' };

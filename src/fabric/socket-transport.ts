@@ -7,8 +7,8 @@
  * together in a buffer that never holds more than one frame.
  */
 import type { Socket } from 'node:net';
-import type { Clock } from '../base/clock.ts';
-import { assert } from '../base/assert.ts';
+import type { Clock } from '#base/clock';
+import { assert } from '#base/assert';
 import { FRAME_HEADER_BYTES, frameLengthAt, MAX_FRAME_BYTES } from './frame.ts';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 

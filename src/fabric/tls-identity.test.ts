@@ -3,8 +3,8 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import * as tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RealClock } from '../base/clock.ts';
-import type { DxpuError } from '../base/errors.ts';
+import { RealClock } from '#base/clock';
+import type { DxpuError } from '#base/errors';
 import {
   createAuthority,
   initAuthorityFiles,
@@ -294,11 +294,14 @@ describe('certificate files', () => {
     expect(wrong({ ca: foreign })).toThrow(/not issued by the CA in .*foreign\.pem/);
   });
 
-  it.skipIf(process.getuid?.() === 0)('say so when the key is not readable (skipped: root reads all)', async () => {
-    const files = await issueFiles(folder, { kind: 'host', id: 'locked' }, { nowMs });
-    chmodSync(files.key, 0);
-    expect(() => loadCredentials(files, { kind: 'host', id: 'locked' }, nowMs)).toThrow(
-      `${files.key}: cannot read the private key: this user may not read it`,
-    );
-  });
+  it.skipIf(process.getuid?.() === 0)(
+    'say so when the key is not readable (skipped: root reads all)',
+    async () => {
+      const files = await issueFiles(folder, { kind: 'host', id: 'locked' }, { nowMs });
+      chmodSync(files.key, 0);
+      expect(() => loadCredentials(files, { kind: 'host', id: 'locked' }, nowMs)).toThrow(
+        `${files.key}: cannot read the private key: this user may not read it`,
+      );
+    },
+  );
 });

@@ -10,7 +10,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
-import { DxpuError } from '../base/errors.ts';
+import { DxpuError } from '#base/errors';
 import type { PeerIdentity } from './transport.ts';
 
 const TRUST_DOMAIN = 'pool';
