@@ -33,6 +33,7 @@ export class PinnedProcess {
   }
 
   stop(): void {
-    this.#child.kill();
+    // It ends by itself when its parent lets go, however that happens.
+    this.#child.disconnect();
   }
 }
