@@ -367,6 +367,8 @@ describe('what is not', () => {
     // 2.2.4.1 forbids requesters to send it, and says nothing of receivers.
     ['the 64-bit form below 4 GiB', '20000001|0100050f|00000000|fee00000'],
     ['CAS of 64 bits at 8', `4e000004|010003ff|00001008|${'00'.repeat(16)}`],
+    // The hint in the address's low bits is no part of the address.
+    ['a processing hint in the last DW of a page', '00010001|0100000f|fee00fff'],
     // Byte enables of AtomicOps mean nothing.
     ['FetchAdd without byte enables', '4c000001|01000300|00001000|00000001'],
     ['a vendor message in TC 3', '34300000|0100007e|00000000|00000000'],

@@ -171,12 +171,7 @@ export function hasSafeAddress(tlp: Tlp): boolean {
  * Sets both address words, and picks between the two forms of `kind32`/`kind64`: PCIe forbids the
  * 64-bit form below 4 GiB (2.2.4.1).
  */
-export function setTlpAddress(
-  tlp: Tlp,
-  address: number,
-  kind32: TlpKind,
-  kind64: TlpKind,
-): void {
+export function setTlpAddress(tlp: Tlp, address: number, kind32: TlpKind, kind64: TlpKind): void {
   const hi = Math.floor(address / 0x1_0000_0000);
   tlp.addressHi = hi;
   tlp.addressLo = (address & ~3) >>> 0;

@@ -56,8 +56,8 @@ export function copyWords(
   }
   if (to !== target) useTarget(to);
   if (from !== source) useSource(from);
-  const toByte = targetBase + toOffset;
-  const fromByte = sourceBase + fromOffset;
+  const toByte = (targetBase + toOffset) | 0;
+  const fromByte = (sourceBase + fromOffset) | 0;
   if (((toByte | fromByte) & 3) !== 0) {
     for (let i = 0; i < length; i++) to[toOffset + i] = from[fromOffset + i] as number;
     return;
@@ -65,9 +65,9 @@ export function copyWords(
   const words = targetWords;
   const fromWords = sourceWords;
   // The `| 0` spare the overflow checks of index arithmetic: the loop takes half the time.
-  let t = toByte >>> 2;
-  let f = fromByte >>> 2;
-  const end = (t + (length >>> 2)) | 0;
+  let t = toByte >> 2;
+  let f = fromByte >> 2;
+  const end = (t + (length >> 2)) | 0;
   for (; ((t + 4) | 0) <= end; t = (t + 4) | 0, f = (f + 4) | 0) {
     words[t] = fromWords[f] as number;
     words[(t + 1) | 0] = fromWords[(f + 1) | 0] as number;
@@ -77,12 +77,8 @@ export function copyWords(
   for (; t < end; t = (t + 1) | 0, f = (f + 1) | 0) words[t] = fromWords[f] as number;
 }
 
-/** Byte order of the machine's word views: ours are told apart once. */
+/** Whether word views have the byte order that `writeHeader` turns words into. */
 const LITTLE_ENDIAN = new Uint8Array(new Int32Array([1]).buffer)[0] === 1;
-
-function swapped(word: number): number {
-  return (word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24);
-}
 
 /** Writes the three or four double words of a header, `headerBytes` being 12 or 16. */
 export function writeHeader(
@@ -95,7 +91,7 @@ export function writeHeader(
   dw3: number,
 ): void {
   if (to !== target) useTarget(to);
-  const at = targetBase + offset;
+  const at = (targetBase + offset) | 0;
   if ((at & 3) !== 0 || !LITTLE_ENDIAN) {
     writeBigEndian(to, offset, dw0);
     writeBigEndian(to, offset + 4, dw1);
@@ -103,12 +99,14 @@ export function writeHeader(
     if (headerBytes === 16) writeBigEndian(to, offset + 12, dw3);
     return;
   }
+  // Bytes are swapped in place: as a function that would be four calls, too many to be inlined.
   const words = targetWords;
-  const index = at >>> 2;
-  words[index] = swapped(dw0);
-  words[(index + 1) | 0] = swapped(dw1);
-  words[(index + 2) | 0] = swapped(dw2);
-  if (headerBytes === 16) words[(index + 3) | 0] = swapped(dw3);
+  const i = at >> 2;
+  words[i] = (dw0 << 24) | ((dw0 & 0xff00) << 8) | ((dw0 >>> 8) & 0xff00) | (dw0 >>> 24);
+  words[(i + 1) | 0] = (dw1 << 24) | ((dw1 & 0xff00) << 8) | ((dw1 >>> 8) & 0xff00) | (dw1 >>> 24);
+  words[(i + 2) | 0] = (dw2 << 24) | ((dw2 & 0xff00) << 8) | ((dw2 >>> 8) & 0xff00) | (dw2 >>> 24);
+  if (headerBytes !== 16) return;
+  words[(i + 3) | 0] = (dw3 << 24) | ((dw3 & 0xff00) << 8) | ((dw3 >>> 8) & 0xff00) | (dw3 >>> 24);
 }
 
 /** Writes the low 32 bits of `value`. */
