@@ -1,7 +1,7 @@
 /**
  * Frames over one stream socket, TLS or (for the benchmark) plain TCP.
  *
- * Outgoing frames are corked until the end of the turn that caused them: of a chunk of input, or of
+ * Outgoing frames are held until the end of the turn that caused them: of a chunk of input, or of
  * the current event loop tick. Incoming bytes are cut into frames by the length each frame's header
  * states. Frames that lie in one chunk are handed on where they lie; one that spans chunks is put
  * together in a buffer that never holds more than one frame.
@@ -21,6 +21,9 @@ export class SocketTransport implements Transport {
   readonly #socket: Socket;
   readonly #clock: Clock;
   #user: TransportUser | undefined;
+  /** The only frame this turn has sent so far… */
+  #first: Uint8Array | undefined;
+  /** …or the socket holds back several of them. */
   #corked = false;
   #inTurn = false;
   #holding = false;
@@ -69,26 +72,34 @@ export class SocketTransport implements Transport {
 
   /** Bytes taken by `send` that this process has not yet given to the kernel. */
   get waitingBytes(): number {
-    return this.#socket.writableLength;
+    const first = this.#first === undefined ? 0 : this.#first.length;
+    return this.#socket.writableLength + first;
   }
 
   send(_now: number, frame: Uint8Array): boolean {
     if (this.#ended) return true;
     const socket = this.#socket;
-    if (!this.#corked) {
+    if (this.#corked) {
+      socket.write(frame);
+    } else if (this.#first === undefined) {
+      // Most turns send one frame: that goes by the short way, without the stream's own buffering.
+      this.#first = frame;
+      if (!this.#inTurn) process.nextTick(flushTurn, this);
+    } else {
       this.#corked = true;
       socket.cork();
-      if (!this.#inTurn) process.nextTick(uncork, this);
+      socket.write(this.#first);
+      this.#first = undefined;
+      socket.write(frame);
     }
-    socket.write(frame);
-    if (socket.writableLength > HOLD_ABOVE_BYTES) this.#holding = true;
+    if (this.waitingBytes > HOLD_ABOVE_BYTES) this.#holding = true;
     return !this.#holding;
   }
 
   close(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.uncork();
+    this.flushTurn();
     // What was sent before still goes out, but a peer that reads nothing does not keep us waiting.
     const socket = this.#socket;
     setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS).unref();
@@ -96,10 +107,15 @@ export class SocketTransport implements Transport {
   }
 
   /** Lets out what the current turn has sent so far. */
-  uncork(): void {
-    if (!this.#corked) return;
-    this.#corked = false;
-    this.#socket.uncork();
+  flushTurn(): void {
+    const first = this.#first;
+    if (first !== undefined) {
+      this.#first = undefined;
+      this.#socket.write(first);
+    } else if (this.#corked) {
+      this.#corked = false;
+      this.#socket.uncork();
+    }
   }
 
   #data(chunk: Buffer): void {
@@ -125,7 +141,7 @@ export class SocketTransport implements Transport {
     if (!this.#ended && offset < chunk.length) this.#keep(chunk, offset);
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
-    this.uncork();
+    this.flushTurn();
   }
 
   /** Goes on with the frame begun in earlier chunks. Returns how much of `chunk` it took. */
@@ -191,6 +207,6 @@ export class SocketTransport implements Transport {
   }
 }
 
-function uncork(transport: SocketTransport): void {
-  transport.uncork();
+function flushTurn(transport: SocketTransport): void {
+  transport.flushTurn();
 }
