@@ -84,8 +84,8 @@ module.exports = {
     {
       name: 'testkit-in-tests-only',
       severity: 'error',
-      comment: 'Nothing but *.test.ts files may import testkit.',
-      from: { pathNot: ['^src/testkit/', TEST] },
+      comment: 'Nothing but *.test.ts files and soak runs may import testkit.',
+      from: { pathNot: ['^src/testkit/', '^soak/', TEST] },
       to: { path: '^src/testkit/' },
     },
     {

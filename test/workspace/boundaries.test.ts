@@ -79,7 +79,7 @@ describe('boundaries', () => {
     plant('src/cli/a.ts', "export const load = () => import('#testkit/it');");
     plantImports('src/host/a.test.ts', '#devices/it');
     plantImports('src/zoo/a.ts', '#base/it');
-    plantImports('soak/a.ts', '#testkit/it');
+    plantImports('bench/a.ts', '#testkit/it');
 
     const { status, found } = check();
     expect(found).toEqual([
@@ -88,7 +88,7 @@ describe('boundaries', () => {
       'fabric: src/fabric/a.ts -> src/manager/it.ts',
       'host-tests: src/host/a.test.ts -> src/devices/it.ts',
       'known-layer: src/zoo/a.ts -> src/base/it.ts',
-      'testkit-in-tests-only: soak/a.ts -> src/testkit/it.ts',
+      'testkit-in-tests-only: bench/a.ts -> src/testkit/it.ts',
       'testkit-in-tests-only: src/cli/a.ts -> src/testkit/it.ts',
     ]);
     expect(status).toBe(found.length);
