@@ -23,7 +23,7 @@ export function* useAccelerator(context: TenantContext, fn: PciFunction): Task<v
       while (work.left > 0 || context.isWanted()) {
         yield* multiply(context, driver);
         work.left--;
-        yield* sleep(prng.chance(0.5) ? 300e6 * prng.float() : 1e6 * prng.float());
+        yield* sleep(prng.chance(0.8) ? 500e6 * prng.float() : 1e6 * prng.float());
       }
     } catch (error) {
       // Removed: the scope has ended, and this task goes with it.
@@ -41,7 +41,7 @@ export function* useAccelerator(context: TenantContext, fn: PciFunction): Task<v
 }
 
 function* multiply({ prng, oracle, name }: TenantContext, driver: AccelDriver): Task<void> {
-  const [m, n, k] = [prng.between(1, 9), prng.between(1, 9), prng.between(1, 9)];
+  const [m, n, k] = [prng.between(1, 6), prng.between(1, 6), prng.between(1, 6)];
   const a = Float32Array.from({ length: m * k }, () => prng.float() - 0.5);
   const b = Float32Array.from({ length: k * n }, () => prng.float() - 0.5);
   const product = yield* driver.sgemm(m, n, k, a, b);

@@ -15,6 +15,8 @@ export interface HostTargets {
   readonly writeOnly: number;
   /** Where this function may write and read. */
   readonly allowed: number;
+  /** Memory that was registered, and is taken back at some time. */
+  readonly lent: number;
   /** Memory of nobody. */
   readonly hole: number;
   /** In the windows of two virtual slots, one of them the function's own. */
@@ -212,6 +214,12 @@ export const ATTACKS: readonly Attack[] = [
       tlp.poisoned = true;
     },
   },
+];
+
+/** For when the lent memory has been taken back. */
+export const LATE_ATTACKS: readonly Attack[] = [
+  { name: 'write too late', refusal: 'unregistered', build: (tlp, at) => write(tlp, at.lent) },
+  { name: 'read too late', refusal: 'unregistered', build: (tlp, at) => read(tlp, at.lent) },
 ];
 
 /** With bus mastering off, where everything must fail. */

@@ -60,7 +60,7 @@ export class FaultBox implements LinkOwner, DeviceOwner {
       faults: options.proxyFaults,
       ...(outstandingReads === undefined ? {} : { outstandingReads }),
       watch: (proxy) => {
-        this.#watch = new LinkWatch(proxy, this, oracle, book);
+        this.#watch = new LinkWatch(proxy, this, oracle, book, options.link.windows);
         return this.#watch;
       },
     });

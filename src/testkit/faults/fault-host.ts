@@ -79,7 +79,7 @@ export class FaultHost implements LinkOwner, RootOwner {
       hotPlug: { added: (now, fn) => this.#added(now, fn) },
       watch: {
         user: (proxy) => {
-          this.#watch = new LinkWatch(proxy, this, oracle, book);
+          this.#watch = new LinkWatch(proxy, this, oracle, book, options.link.windows);
           return this.#watch;
         },
         rootSide: (soft) => root.rootSide(soft),
@@ -184,7 +184,7 @@ export class FaultHost implements LinkOwner, RootOwner {
   }
 
   linkChanged(_now: Nanos, virtualSlot: number, active: boolean, surprise: boolean): void {
-    this.#oracle.trace.text(`link ${this.name} ${virtualSlot} ${active} ${surprise}`);
+    this.#oracle.event(`link ${this.name} ${virtualSlot} ${active} ${surprise}`);
     if (!active) {
       this.#oracle.counts.linkDowns++;
       if (this.#endingSession && !surprise) {

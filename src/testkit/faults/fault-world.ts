@@ -48,6 +48,9 @@ const RECOVERY_NS = 60e9;
 const MAX_STEPS = 400_000;
 /** What may pass a full receiver, and everything else once all is calm, arrives within this. */
 const DELIVERY_NS = 1.5e9;
+/** And within this once all has been calm for a while: there is nothing left to be made good. */
+const PROMPT_NS = 400e6;
+const CALM_NS = 2e9;
 /** Longer than the completion timeout. */
 const ANSWER_NS = 4.5e9;
 /** A session must outlive less trouble than this, looked at over the last ten seconds. */
@@ -68,9 +71,10 @@ export class FaultWorld implements TroubledWorld {
   readonly #mischief: Mischief;
   readonly #hosts = new Map<string, FaultHost>();
   readonly #boxes = new Map<string, FaultBox>();
-  /** When each process was last started or killed. */
-  readonly #bornNs = new Map<string, number>();
+  /** When each process last died. */
+  readonly #diedNs = new Map<string, number>();
   #troubleIsOver = false;
+  #nextMischief = 0;
 
   constructor(seed: number, planted: PlantedFaults = {}) {
     this.seed = seed;
@@ -138,17 +142,16 @@ export class FaultWorld implements TroubledWorld {
     this.#countResumes(host);
     host.kill();
     this.#hosts.delete(host.name);
-    this.#bornNs.set(host.name, this.clock.now());
+    this.#diedNs.set(host.name, this.clock.now());
   }
 
   killBox(box: FaultBox): void {
     box.kill();
     this.#boxes.delete(box.name);
-    this.#bornNs.set(box.name, this.clock.now());
+    this.#diedNs.set(box.name, this.clock.now());
   }
 
   restart(id: string): void {
-    this.#bornNs.set(id, this.clock.now());
     const { plan, oracle } = this;
     const shared = { id, pool: this.#pool, oracle, book: this.#book, prng: this.#prng.fork() };
     const link = { ...plan.link, faults: this.#planted.link ?? {} };
@@ -211,43 +214,44 @@ export class FaultWorld implements TroubledWorld {
   }
 
   #breakThings(): void {
-    const { oracle } = this;
     const prng = this.#prng;
-    let left = this.plan.faults;
-    let nextMischief = 0;
-    while (left > 0 && oracle.violation === undefined) {
+    for (let left = this.plan.faults; left > 0; left--) {
       // At any step: a few steps on, or many; or after a time, in which windows and timeouts pass.
-      const bySteps = prng.chance(0.7);
-      const untilStep =
-        oracle.counts.steps + (bySteps ? Math.floor(5 * 200 ** prng.float()) : 3000);
-      const untilNs = this.clock.now() + (bySteps ? 1e9 : 6e9 * prng.float());
-      while (
-        oracle.counts.steps < untilStep &&
-        this.clock.now() < untilNs &&
-        oracle.violation === undefined
-      ) {
-        this.#step();
-        if (oracle.counts.steps < nextMischief) continue;
-        nextMischief = oracle.counts.steps + prng.between(5, 60);
-        this.#makeMischief();
-      }
+      if (prng.chance(0.7)) this.#goOn(Math.floor(5 * 150 ** prng.float()), 1e9);
+      else this.#goOn(1000, 6e9 * prng.float());
+      if (this.oracle.violation !== undefined) return;
       this.#trouble.make();
-      left--;
+    }
+    if (prng.chance(0.5)) this.#goOn(1000, 6e9 * prng.float());
+  }
+
+  /** Lets so many steps happen, or so much time pass, with mischief in between. */
+  #goOn(steps: number, durationNs: number): void {
+    const { counts } = this.oracle;
+    const untilStep = counts.steps + steps;
+    const untilNs = this.clock.now() + durationNs;
+    while (counts.steps < untilStep && this.clock.now() < untilNs) {
+      if (this.oracle.violation !== undefined) return;
+      this.#step();
+      if (counts.steps < this.#nextMischief) continue;
+      this.#nextMischief = counts.steps + this.#prng.between(5, 60);
+      this.#makeMischief();
     }
   }
 
   #recover(): void {
     const { oracle, operator } = this;
+    if (oracle.violation !== undefined) return;
     this.#troubleIsOver = true;
     this.#trouble.heal();
     for (const one of [...this.hosts(), ...this.boxes()]) one.settle();
     const isWell = (): boolean =>
       operator.isDone &&
-      operator.bindings.every((b) => b.work.left <= 0 && operator.works(b)) &&
+      operator.bindings.every((b) => isDone(b) && operator.works(b)) &&
       this.hosts().every((host) => host.virtual.soft.tasks.size === 0);
     if (this.runUntil(isWell, RECOVERY_NS) || oracle.violation !== undefined) return;
     const ill = operator.bindings
-      .filter((b) => b.work.left > 0 || !operator.works(b))
+      .filter((b) => !isDone(b) || !operator.works(b))
       .map(
         (b) => `${b.kind} ${b.box}/${b.slot} on ${b.host}/${b.virtualSlot}: ${b.work.left} left`,
       );
@@ -306,12 +310,12 @@ export class FaultWorld implements TroubledWorld {
     for (const port of process.watch.ports) {
       const { held, roomSinceNs } = port;
       if (held.mode === 'posted') continue;
+      // `Infinity` when there is none: then it has been waiting for no time at all.
       const passing = Math.max(port.in.oldestNs(false), roomSinceNs);
       const any = Math.max(port.in.oldestNs(true), roomSinceNs);
-      const stuck =
-        (port.in.oldestNs(false) !== Infinity && oracle.networkCalmNs(passing) > DELIVERY_NS) ||
-        (port.in.oldestNs(true) !== Infinity && oracle.calmNs(any) > DELIVERY_NS);
-      if (!stuck) continue;
+      const waitedNs = oracle.networkCalmNs(passing);
+      const isSlow = waitedNs > PROMPT_NS && oracle.networkCalmNs(0) > CALM_NS;
+      if (!isSlow && waitedNs <= DELIVERY_NS && oracle.calmNs(any) <= DELIVERY_NS) continue;
       oracle.fail(Invariant.PROGRESS, `${port.in.name}: stands still with ${port.in.waiting} TLPs`);
     }
   }
@@ -320,7 +324,7 @@ export class FaultWorld implements TroubledWorld {
   #sessionEnding(host: string, box: string): void {
     const now = this.clock.now();
     const sinceNs = now - 10e9;
-    for (const id of [host, box]) if ((this.#bornNs.get(id) ?? 0) > Math.max(0, sinceNs)) return;
+    for (const id of [host, box]) if ((this.#diedNs.get(id) ?? -Infinity) >= sinceNs) return;
     let outageNs = 0;
     for (const path of this.paths) {
       if (path.host !== host || path.box !== box) continue;
@@ -367,4 +371,9 @@ export class FaultWorld implements TroubledWorld {
     }
     return bindings;
   }
+}
+
+/** A hostile function may have spoilt its own set-up. */
+function isDone(binding: Binding): boolean {
+  return binding.work.left <= 0 || binding.kind === 'hostile';
 }

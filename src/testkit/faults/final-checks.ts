@@ -1,6 +1,6 @@
 /** What must hold once a fault world has come to rest. */
 import { REFUSAL_NAMES } from '#fabric/counters';
-import { ATTACKS } from './attacks.ts';
+import { ATTACKS, LATE_ATTACKS } from './attacks.ts';
 import type { Binding } from './binding.ts';
 import type { FaultWorld } from './fault-world.ts';
 import type { HostileDevice } from './hostile-device.ts';
@@ -39,7 +39,8 @@ export class FinalChecks {
     const before = counters.refused.slice();
     const unexpectedBefore = counters.unexpectedCompletions;
     const expected = new Float64Array(REFUSAL_NAMES.length);
-    for (const attack of ATTACKS) {
+    host.canaries.takeBack();
+    for (const attack of [...ATTACKS, ...LATE_ATTACKS]) {
       const targets = host.canaries.targets(binding.virtualSlot, false);
       const outcome = this.#send(device, () => device.send(world.clock.now(), attack, targets));
       box.settle();

@@ -28,9 +28,15 @@ const WITH_DATA = 0x40;
 export class HeldTlps {
   mode: HoldMode = 'nothing';
   readonly #queue = new RingBuffer<HeldTlp>();
+  readonly #counts: [number, number, number] = [0, 0, 0];
 
   get size(): number {
     return this.#queue.size;
+  }
+
+  /** How many of a class are held whose room the sender does not have again. */
+  withoutCredit(flow: FlowClass): number {
+    return this.#counts[flow];
   }
 
   holds(flow: FlowClass): boolean {
@@ -56,6 +62,7 @@ export class HeldTlps {
     const lengthDw = ((bytes[offset + 2] as number) & 3) * 256 + (bytes[offset + 3] as number);
     const withData = ((bytes[offset] as number) & WITH_DATA) !== 0;
     const creditGiven = flow === FlowClass.COMPLETION;
+    if (!creditGiven) this.#counts[flow]++;
     this.#queue.push({
       flow,
       slot,
@@ -75,6 +82,8 @@ export class HeldTlps {
   }
 
   shift(): HeldTlp | undefined {
-    return this.#queue.shift();
+    const held = this.#queue.shift();
+    if (held?.flow !== undefined && !held.creditGiven) this.#counts[held.flow]--;
+    return held;
   }
 }

@@ -13,7 +13,7 @@ export function* watchHostile(context: TenantContext, fn: PciFunction): Task<voi
   const registers = fn.bars.find((bar) => bar.index === 0)?.address ?? 0;
   const jailAfter = prng.chance(0.4) ? prng.below(10) : Infinity;
   for (let turn = 0; work.left > 0 || context.isWanted(); turn++) {
-    yield* sleep(prng.float() * 200e6);
+    yield* sleep(prng.float() * 400e6);
     // What it answers is not to be relied on; that it is answered, the root complex's observer sees.
     yield* mmioRead32(soft, registers + 4 * prng.below(4));
     if (turn === jailAfter) {

@@ -8,11 +8,13 @@
  */
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
+import type { CreditWindow } from '#fabric/link-options';
 import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
 import { Session } from '#fabric/session';
 import type { PeerIdentity } from '#fabric/transport';
 import { CompletionStatus, FlowClass, flowClassOf, Tlp, TlpKind } from '#pcie/tlp';
 import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
+import { tlpToLine } from '#pcie/tlp-line';
 import { HeldTlps, type HoldMode } from './held-tlps.ts';
 import { Invariant, type Oracle } from './oracle.ts';
 import type { Channel, SessionBook } from './session-book.ts';
@@ -106,11 +108,20 @@ export class LinkWatch implements LinkUser {
   readonly #oracle: Oracle;
   readonly #book: SessionBook;
   readonly #ports = new Map<LinkPort, WatchedPort>();
+  readonly #windows: readonly CreditWindow[] | undefined;
   readonly #tlp = new Tlp();
   #entering: TlpOrigin | undefined;
   #resuming: WatchedPort | undefined;
 
-  constructor(inner: LinkUser, owner: LinkOwner, oracle: Oracle, book: SessionBook) {
+  /** `windows` are those this end grants. */
+  constructor(
+    inner: LinkUser,
+    owner: LinkOwner,
+    oracle: Oracle,
+    book: SessionBook,
+    windows: readonly CreditWindow[] | undefined,
+  ) {
+    this.#windows = windows;
     this.#inner = inner;
     this.#owner = owner;
     this.#oracle = oracle;
@@ -141,11 +152,12 @@ export class LinkWatch implements LinkUser {
       );
     }
     const { name } = this.#owner;
-    const out = this.#book.channel(id, name, peer.id);
-    const port = new WatchedPort(this, link, out, this.#book.channel(id, peer.id, name));
+    const isBox = peer.kind === 'host';
+    const out = this.#book.channel(id, name, peer.id, isBox);
+    const port = new WatchedPort(this, link, out, this.#book.channel(id, peer.id, name, isBox));
     this.#ports.set(link, port);
     this.#oracle.counts.sessions++;
-    this.#oracle.trace.text(`up ${name} ${peer.id} ${id}`);
+    this.#oracle.event(`up ${name} ${peer.id} ${id}`);
     this.#owner.sessionUp(now, peer.id);
     this.#inner.linkUp(now, port);
   }
@@ -161,16 +173,21 @@ export class LinkWatch implements LinkUser {
   ): boolean {
     const port = this.#portOf(link);
     if (port === undefined) return true;
-    const { trace, counts } = this.#oracle;
+    const { trace, counts, onEvent } = this.#oracle;
     const hash = hashBytes(bytes, offset, length);
     counts.tlps++;
     trace.number(now);
     trace.word(hash);
     trace.number(generation);
     decodeTlp(bytes, offset, length, this.#tlp);
+    onEvent?.(now, `${port.in.name}: slot ${slot} ${generation} ${tlpToLine(this.#tlp)}`);
     port.in.delivered(slot, generation, this.#tlp, hash);
     const flow = flowClassOf(this.#tlp.kind);
-    if (port.held.holds(flow)) return port.held.push(slot, generation, flow, bytes, offset, length);
+    if (port.held.holds(flow)) {
+      const given = port.held.push(slot, generation, flow, bytes, offset, length);
+      this.#checkWindow(port, flow);
+      return given;
+    }
     return this.#pass(now, port, slot, generation, bytes, offset, length, true);
   }
 
@@ -183,7 +200,7 @@ export class LinkWatch implements LinkUser {
   ): void {
     const port = this.#portOf(link);
     if (port === undefined) return;
-    this.#oracle.trace.text(`state ${this.#owner.name} ${slot} ${generation} ${state}`);
+    this.#oracle.event(`state ${this.#owner.name} ${slot} ${generation} ${state}`);
     port.in.deliveredState(slot, generation, state);
     if (port.held.size > 0) port.held.pushState(slot, generation, state);
     else this.#inner.linkSlotState(now, port, slot, generation, state);
@@ -202,7 +219,7 @@ export class LinkWatch implements LinkUser {
     if (port === undefined) return;
     const { name } = this.#owner;
     this.#oracle.counts.sessionsEnded++;
-    this.#oracle.trace.text(`down ${name} ${port.peer.id} ${reason}`);
+    this.#oracle.event(`down ${name} ${port.peer.id} ${reason}`);
     this.#ports.delete(link);
     port.live = false;
     port.in.close();
@@ -298,6 +315,17 @@ export class LinkWatch implements LinkUser {
       );
     }
     return port;
+  }
+
+  /** A sender never sends what it has no credit for. */
+  #checkWindow(port: WatchedPort, flow: FlowClass): void {
+    const kept = flow === FlowClass.NON_POSTED ? port.kept.filter((tlp) => tlp.credited) : [];
+    const count = port.held.withoutCredit(flow) + kept.length;
+    if (count <= (this.#windows?.[flow]?.tlps ?? Infinity)) return;
+    this.#oracle.fail(
+      Invariant.PROGRESS,
+      `${this.#owner.name}: ${port.peer.id} sent ${count} TLPs of class ${flow}, beyond its credits`,
+    );
   }
 
   #pass(

@@ -156,7 +156,7 @@ export class Operator {
   #apply(name: string): void {
     const { processes, oracle, hosts } = this.#options;
     oracle.disturb();
-    oracle.trace.text(`table of ${name}`);
+    oracle.event(`table of ${name}`);
     if (hosts.includes(name)) {
       const rows = this.#hostRows(name);
       this.#hostFiles.set(name, rows);

@@ -52,6 +52,8 @@ export class Oracle {
   readonly trace = new TraceHash();
   readonly counts = new WorldCounts();
   violation: Violation | undefined;
+  /** Told of every event, to follow a world that fails. */
+  onEvent: ((nowNs: number, text: string) => void) | undefined;
   /** Since when nothing has been wrong with network and processes, as far as this world did it. */
   #calmSinceNs = 0;
   #trouble = 0;
@@ -66,6 +68,13 @@ export class Oracle {
 
   get nowNs(): Nanos {
     return this.#clock.now();
+  }
+
+  /** Something worth a line happened. */
+  event(text: string): void {
+    this.trace.number(this.nowNs);
+    this.trace.text(text);
+    this.onEvent?.(this.nowNs, text);
   }
 
   /** Keeps the first violation. */

@@ -54,7 +54,7 @@ export function drawPlan(prng: Prng): WorldPlan {
     firstGeneration: prng.chance(0.3) ? 2 ** 53 - 5000 : prng.between(2, 1000),
     lagNs: prng.pick([0, 1e6, 100e6, 800e6]),
     faults: prng.between(3, 9),
-    work: prng.between(4, 12),
+    work: prng.between(3, 8),
   };
 }
 

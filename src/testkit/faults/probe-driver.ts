@@ -115,7 +115,7 @@ export class ProbeDriver {
 
   *#operation(): Task<void> {
     const { prng } = this.#context;
-    switch (prng.below(6)) {
+    switch (prng.below(7)) {
       case 0:
         yield* this.#post(prng.between(1, 16));
         break;
@@ -134,7 +134,7 @@ export class ProbeDriver {
         break;
       default:
         // Bursts of work, and long pauses between them.
-        yield* sleep(prng.chance(0.5) ? 400e6 * prng.float() : 2e6 * prng.float());
+        yield* sleep(prng.chance(0.8) ? 500e6 * prng.float() : 2e6 * prng.float());
     }
   }
 

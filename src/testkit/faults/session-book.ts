@@ -40,11 +40,11 @@ export class Channel {
   sent(slot: number, generation: number, tlp: Tlp, hash: number): void {
     const flow = flowClassOf(tlp.kind);
     const sourceId = flow === FlowClass.COMPLETION ? tlp.completerId : tlp.requesterId;
-    this.#push(slot, flow, { ...this.#stamp(generation), hash, sourceId });
+    this.#push(slot, flow, generation, hash, sourceId);
   }
 
   sentState(slot: number, generation: number, state: number): void {
-    this.#push(slot, STATE, { ...this.#stamp(generation), hash: state, sourceId: 0 });
+    this.#push(slot, STATE, generation, state, 0);
   }
 
   /** `tlp` is what `hash` is of. */
@@ -94,13 +94,11 @@ export class Channel {
     this.#waiting = 0;
   }
 
-  #stamp(generation: number): { generation: number; order: number; atNs: number } {
-    return { generation, order: this.#order++, atNs: this.#oracle.nowNs };
-  }
-
-  #push(slot: number, column: number, sent: Sent): void {
+  #push(slot: number, column: number, generation: number, hash: number, sourceId: number): void {
     // The receiver has gone: what is sent to it now is lost with the session.
     if (this.closed) return;
+    const order = this.#order++;
+    const sent: Sent = { hash, generation, order, atNs: this.#oracle.nowNs, sourceId };
     const key = slot * 4 + column;
     let queue = this.#queues.get(key);
     if (queue === undefined) {
@@ -148,10 +146,13 @@ export class SessionBook {
     this.#oracle = oracle;
   }
 
-  /** What the end called `from` sends to the end called `to`. */
-  channel(session: number, from: string, to: string): Channel {
+  /**
+   * What the end called `from` sends to the end called `to`. `begin` is set for the end that is up
+   * first, the box: a session offered anew to a box that died meanwhile may have the same number.
+   */
+  channel(session: number, from: string, to: string, begin: boolean): Channel {
     const key = `session ${session}, ${from} to ${to}`;
-    let channel = this.#channels.get(key);
+    let channel = begin ? undefined : this.#channels.get(key);
     if (channel === undefined) {
       channel = new Channel(key, this.#oracle);
       this.#channels.set(key, channel);

@@ -74,16 +74,15 @@ export class Trouble {
     const world = this.#world;
     const { operator } = world;
     const prng = this.#prng;
-    const draw = prng.below(24);
+    const draw = prng.below(30);
     if (draw < 7) this.#cut(prng.pick(this.#world.paths));
     else if (draw < 11) this.#impair(prng.pick(this.#world.paths));
     else if (draw < 15) this.#kill();
-    else if (draw < 19) this.#stall();
-    else if (draw < 20) operator.raise(prng.pick(operator.bindings));
-    else if (draw < 22) operator.move(prng.pick(operator.bindings));
-    else if (draw < 23) this.#dropConnection();
+    else if (draw < 23) this.#stall();
+    else if (draw < 24) operator.raise(prng.pick(operator.bindings));
+    else if (draw < 28) operator.move(prng.pick(operator.bindings));
+    else if (draw < 29) this.#dropConnection();
     else for (const host of world.hosts()) host.canaries.takeBack();
-    world.oracle.trace.text(`trouble ${draw}`);
     for (const one of [...world.hosts(), ...world.boxes()]) one.settle();
   }
 
@@ -94,19 +93,26 @@ export class Trouble {
     for (const end of [...this.#dead.values()]) end();
   }
 
+  #tell(text: string): void {
+    this.#world.oracle.event(text);
+  }
+
   #later(afterNs: number, fn: () => void): void {
     const { clock } = this.#world;
     clock.at(nanos(clock.now() + afterNs), fn);
   }
 
-  /** As many short ones as long ones. */
-  #duration(longestNs = LONGEST_NS): number {
-    return SHORTEST_NS * (longestNs / SHORTEST_NS) ** this.#prng.float();
+  /** Short ones as well as long ones. */
+  #duration(longestNs: number): number {
+    const prng = this.#prng;
+    if (prng.chance(0.5)) return longestNs * prng.float();
+    return SHORTEST_NS * (longestNs / SHORTEST_NS) ** prng.float();
   }
 
   #cut(troubled: TroubledPath): void {
     if (troubled.end !== undefined) return;
     const mode = this.#prng.chance(0.5) ? 'reset' : 'silent';
+    this.#tell(`cut ${troubled.host} ${troubled.box} ${mode}`);
     this.#world.oracle.counts.cuts++;
     this.#breakPath(troubled, () => troubled.path.heal());
     troubled.path.cut(mode);
@@ -119,10 +125,12 @@ export class Trouble {
     this.#breakPath(troubled, () =>
       troubled.path.setOptions({ loss: 0, duplication: 0, reordering: 0 }),
     );
+    const which = prng.below(3);
+    this.#tell(`impair ${troubled.host} ${troubled.box}`);
     troubled.path.setOptions({
-      loss: wrong(),
-      duplication: wrong(),
-      reordering: wrong(),
+      loss: which === 0 ? 0.1 : wrong(),
+      duplication: which === 1 ? 0.3 : wrong(),
+      reordering: which === 2 ? 0.3 : wrong(),
       reorderDelayNs: prng.pick([10e3, 1e6]),
     });
   }
@@ -136,11 +144,12 @@ export class Trouble {
       if (troubled.end !== end) return;
       troubled.end = undefined;
       outage.toNs = clock.now();
+      this.#tell(`mend ${troubled.host} ${troubled.box}`);
       mend();
       oracle.endTrouble();
     };
     troubled.end = end;
-    this.#later(this.#duration(), end);
+    this.#later(this.#duration(LONGEST_NS), end);
   }
 
   #kill(): void {
@@ -152,6 +161,7 @@ export class Trouble {
     const box = boxes[victim - hosts.length];
     const id = (host ?? box)?.name;
     if (id === undefined) return;
+    this.#tell(`kill ${id}`);
     oracle.counts.kills++;
     oracle.beginTrouble();
     if (host !== undefined) this.#world.killHost(host);
@@ -159,6 +169,7 @@ export class Trouble {
     const end = (): void => {
       if (this.#dead.get(id) !== end) return;
       this.#dead.delete(id);
+      this.#tell(`restart ${id}`);
       this.#world.restart(id);
       oracle.endTrouble();
     };
@@ -169,15 +180,20 @@ export class Trouble {
 
   #stall(): void {
     const { oracle } = this.#world;
-    const process = this.#prng.pick([...this.#world.hosts(), ...this.#world.boxes()]);
+    const processes = [...this.#world.hosts(), ...this.#world.boxes()];
+    if (processes.length === 0) return;
+    const process = this.#prng.pick(processes);
     const ports: WatchedPort[] = [...process.watch.ports].filter((port) => port.held.size === 0);
     const port = ports[this.#prng.below(Math.max(1, ports.length))];
     if (port === undefined || port.held.mode !== 'nothing') return;
     oracle.counts.stalls++;
     oracle.beginStall();
-    process.watch.hold(port, this.#prng.chance(0.6) ? 'non-posted' : 'posted');
+    const mode = this.#prng.chance(0.6) ? 'non-posted' : 'posted';
+    this.#tell(`${process.name} has no room for ${mode} of ${port.peer.id}`);
+    process.watch.hold(port, mode);
     const end = (): void => {
       if (!this.#stalls.delete(end)) return;
+      this.#tell(`${process.name} has room for ${port.peer.id}`);
       if (process.alive) process.watch.letGo(this.#world.clock.now(), port);
       oracle.endStall();
     };
