@@ -11,6 +11,8 @@ import { parseParams } from './proxy-process.ts';
 
 /** One command of more than this keeps the device model busy for so long that its box seems dead. */
 const MAX_MULTIPLICATIONS = 2 ** 28;
+/** Making more operands than this in one go does the same to the host. */
+const MAX_ELEMENTS = 2 ** 24;
 /** The plain computation stops this often to let the host's other work go on. */
 const SLICE_MULTIPLICATIONS = 2 ** 22;
 
@@ -69,6 +71,9 @@ export class AccelJobs {
         `${job.m} x ${job.n} x ${job.k} is more than ${MAX_MULTIPLICATIONS} multiplications in one ` +
           'command; use smaller matrices (--size 640 is the largest square)',
       );
+    }
+    if (job.kernel === 'saxpy' && job.n > MAX_ELEMENTS) {
+      throw new DxpuError('invalid_argument', `at most ${MAX_ELEMENTS} elements, not ${job.n}`);
     }
     if (this.#busy.has(job.slot)) {
       throw new DxpuError(

@@ -2,56 +2,20 @@
  * The tree of commands. Each action loads its code when it runs, so that help, completion and usage
  * errors come at once.
  */
-import { readFileSync } from 'node:fs';
-import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { DxpuError } from '#base/errors';
+import { Argument, Command, Option } from 'commander';
 import { OUTPUT_FORMATS } from './output.ts';
-import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
-
-/** Wraps a parser so that its complaint is one of usage. */
-function checked<T>(parse: (text: string) => T): (text: string) => T {
-  return (text) => {
-    try {
-      return parse(text);
-    } catch (error) {
-      throw new InvalidArgumentError(DxpuError.from(error).message);
-    }
-  };
-}
-
-const whole = (low: number, high: number): ((text: string) => number) =>
-  checked((text) => parseWhole(text, low, high));
-const duration = checked(parseDuration);
-const share = checked(parseShare);
-const size = checked(parseSize);
-const rate = checked(parseRate);
-
-function days(text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value)) throw new InvalidArgumentError('not a number');
-  return value;
-}
-
-function examples(command: Command, lines: readonly string[]): Command {
-  return command.addHelpText(
-    'after',
-    `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}`,
-  );
-}
-
-const stateOption = (): Option =>
-  new Option('--state <folder>', 'where running processes are found; $DXPU_STATE').default(
-    undefined,
-    '~/.local/state/dxpu',
-  );
-
-const processOption = (): Option =>
-  new Option('--process <name>', 'which process, where several run: host-h1, box-b1');
-
-function version(): string {
-  const file = new URL('../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
-}
+import {
+  days,
+  duration,
+  examples,
+  processOption,
+  rate,
+  share,
+  size,
+  stateOption,
+  version,
+  whole,
+} from './program-options.ts';
 
 export function buildProgram(): Command {
   const program = new Command('dxpu')

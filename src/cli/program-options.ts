@@ -1,0 +1,50 @@
+/** Options and arguments that several commands share, and what they accept. */
+import { readFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { DxpuError } from '#base/errors';
+import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
+
+/** Wraps a parser so that its complaint is one of usage. */
+function checked<T>(parse: (text: string) => T): (text: string) => T {
+  return (text) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      throw new InvalidArgumentError(DxpuError.from(error).message);
+    }
+  };
+}
+
+export const whole = (low: number, high: number): ((text: string) => number) =>
+  checked((text) => parseWhole(text, low, high));
+export const duration = checked(parseDuration);
+export const share = checked(parseShare);
+export const size = checked(parseSize);
+export const rate = checked(parseRate);
+
+export function days(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value)) throw new InvalidArgumentError('not a number');
+  return value;
+}
+
+export function examples(command: Command, lines: readonly string[]): Command {
+  return command.addHelpText(
+    'after',
+    `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}`,
+  );
+}
+
+export const stateOption = (): Option =>
+  new Option('--state <folder>', 'where running processes are found; $DXPU_STATE').default(
+    undefined,
+    '~/.local/state/dxpu',
+  );
+
+export const processOption = (): Option =>
+  new Option('--process <name>', 'which process, where several run: host-h1, box-b1');
+
+export function version(): string {
+  const file = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
