@@ -17,8 +17,3 @@ export function assertDefined<T>(value: T | undefined | null, message: string): 
   if (value === undefined || value === null) throw new AssertionError(message);
   return value;
 }
-
-/** For the default branch of an exhaustive `switch`. */
-export function assertNever(value: never): never {
-  throw new AssertionError(`unexpected value ${String(value)}`);
-}

@@ -2,8 +2,8 @@
  * What a box slot holds: one PCIe function, seen from its link. A `Device` is a synchronous state
  * machine; its effects are calls on the `DevicePort` it is plugged into.
  */
-import type { Timed } from '../base/clock.ts';
-import type { Nanos } from '../base/units.ts';
+import type { Timed } from '#base/clock';
+import type { Nanos } from '#base/units';
 import type { FlowClass, Tlp } from './tlp.ts';
 
 export interface DeviceIdentity {

@@ -3,7 +3,7 @@
  * hands requests down to `DownstreamFabric`, which the host proxy implements; what comes up reaches
  * it through `RootSide`. Inbound DMA never appears here: the fabric touches registered memory itself.
  */
-import type { Nanos } from '../base/units.ts';
+import type { Nanos } from '#base/units';
 import type { FlowClass, Tlp } from './tlp.ts';
 
 /** Implemented by the root complex. */
