@@ -44,6 +44,8 @@ export interface RequestEngineOptions {
 class SlotQueues {
   readonly posted = new AccessQueue();
   readonly nonPosted = new AccessQueue();
+  /** Config accesses answered "retry", until they are made again; each with what calls that off. */
+  readonly retrying = new Map<Access, () => void>();
   maxPayloadBytes = DEFAULT_PAYLOAD_BYTES;
   linkActive = false;
 }
@@ -124,6 +126,12 @@ export class RequestEngine {
     const slot = this.#slot(virtualSlot);
     slot.linkActive = active;
     if (active) return;
+    // Made again later, they would reach whatever is in the slot by then.
+    for (const [access, callOff] of [...slot.retrying]) {
+      callOff();
+      this.#abandon(access);
+      this.#finish(now, access);
+    }
     // The callbacks may submit, which ends at once now: the queues only become shorter.
     while (slot.posted.size > 0) {
       const access = slot.posted.shift();
@@ -300,7 +308,15 @@ export class RequestEngine {
     if (!isConfig || now >= access.retryUntilNs) return false;
     access.issued = 0;
     access.status = AccessStatus.OK;
-    this.#tasks.at(now + RETRY_INTERVAL_NS, (at) => this.submit(at, access));
+    const slot = this.#slot(access.virtualSlot);
+    const cancel = this.#tasks.at(now + RETRY_INTERVAL_NS, (at) => {
+      slot.retrying.delete(access);
+      this.submit(at, access);
+    });
+    slot.retrying.set(access, () => {
+      slot.retrying.delete(access);
+      cancel();
+    });
     return true;
   }
 

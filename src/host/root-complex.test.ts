@@ -177,6 +177,26 @@ describe('config accesses', () => {
     expect(rig.now - startNs).toBeLessThan(52e6);
   });
 
+  it('ends what waits to be tried again when the link goes down: it is not for the next function', () => {
+    const { rig, fn } = rigWithFunction();
+    fn.readyAtNs = Infinity;
+    let status = -1;
+    rig.host.configWrite(rig.now, 1 << 8, 0x10, 0, 15, (_now, ended) => {
+      status = ended;
+    });
+    rig.pass(100e3);
+    rig.fabric.unplug(0);
+    expect(status).toBe(AccessStatus.UNSUPPORTED);
+    const next = new FakeFunction({
+      bars: [{ index: 0, sizeBytes: 65536, is64Bit: false, prefetchable: false }],
+    });
+    rig.fabric.plug(0, next);
+    rig.pass(500e3);
+    const [bar] = rig.added[1]!.bars;
+    rig.pass(5e6);
+    expect(rig.run(configRead(rig.host, 1 << 8, 0x10))).toBe(bar!.address);
+  });
+
   it('gives up a config access that is answered "retry" for a second', () => {
     const { rig, fn } = rigWithFunction();
     fn.readyAtNs = Infinity;
