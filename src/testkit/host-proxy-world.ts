@@ -18,7 +18,6 @@ const CONFIG_TAG = 1000;
 
 export const MSI_OFFSET = 0x40;
 export const MSIX_OFFSET = 0x60;
-const MSIX_ENTRIES = 4;
 export const PCIE_OFFSET = 0x80;
 
 /** Config registers of the function; what is not here reads 0. */
