@@ -13,6 +13,8 @@ import type { EchoPorts } from './echo-server.ts';
 const FRAME_BYTES = SESSION_HEADER_BYTES + ENTRY_HEADER_BYTES + 12;
 const ANSWER_BYTES = FRAME_BYTES + 4;
 
+const WARM_UP = 2000;
+
 export interface RoundTrips {
   /** Medians in nanoseconds. */
   readonly mmioReadNs: number;
@@ -46,11 +48,11 @@ export async function measureRoundTrips(
     const probes: readonly Probe[] = [mmioRead, echoProbe(tcp), echoProbe(secure)];
     const times: number[][] = [[], [], []];
     const blocks = 10;
-    // One block more in front, which is not counted: code and buffers get warm.
-    for (let block = -1; block < blocks; block++) {
+    // Not counted: until then a good part of the code is interpreted.
+    for (const probe of probes) await timeBlock(probe, WARM_UP);
+    for (let block = 0; block < blocks; block++) {
       for (const [index, probe] of probes.entries()) {
-        const taken = await timeBlock(probe, Math.ceil(samples / blocks));
-        if (block >= 0) times[index]?.push(...taken);
+        times[index]?.push(...(await timeBlock(probe, Math.ceil(samples / blocks))));
       }
     }
     const [mmioReadNs = 0, tcpEchoNs = 0, tlsEchoNs = 0] = times.map(median);

@@ -115,11 +115,18 @@ describe('frames in a byte stream', () => {
 
   it('that lie in one chunk are handed on where they lie, with one turn end', async () => {
     const { socket, user } = connected();
-    const chunk = Buffer.concat([frameOf(16, 1), frameOf(64, 2), frameOf(8, 3)]);
+    const chunk = Buffer.concat([frameOf(16, 1), frameOf(2000, 2), frameOf(8, 3)]);
     socket.push(chunk);
     await settled();
     expect(user.events).toEqual(['frame', 'frame', 'frame', 'turnEnd']);
     for (const source of user.sources) expect(source.buffer).toBe(chunk.buffer);
+    // Small chunks share one buffer, so that the receiver's view of it lasts.
+    socket.push(Buffer.from(frameOf(16, 1)));
+    await settled();
+    socket.push(Buffer.from(frameOf(24, 2)));
+    await settled();
+    expect(user.sources.at(-1)).toBe(user.sources.at(-2));
+    expect(user.frames.at(-1)).toEqual(frameOf(24, 2));
   });
 
   it.each([0, FRAME_HEADER_BYTES - 1, MAX_FRAME_BYTES + 1, 0xffffffff])(

@@ -4,10 +4,12 @@
  * Outgoing frames are held until the end of the turn that caused them: of a chunk of input, or of
  * the current event loop tick. Incoming bytes are cut into frames by the length each frame's header
  * states. Frames that lie in one chunk are handed on where they lie; one that spans chunks is put
- * together in a buffer that never holds more than one frame.
+ * together in a buffer that never holds more than one frame. Small chunks are copied to one place
+ * first: that costs less than the view of a new buffer which the receiver would have to make.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#base/clock';
+import type { Nanos } from '#base/units';
 import { assert } from '#base/assert';
 import { FRAME_HEADER_BYTES, frameLengthAt, MAX_FRAME_BYTES } from './frame.ts';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
@@ -15,6 +17,8 @@ import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 /** Above this many bytes waiting in this process, `send` asks the sender to hold on. */
 const HOLD_ABOVE_BYTES = 128 * 1024;
 const CLOSE_TIMEOUT_MS = 1000;
+/** Chunks up to this size are copied. */
+const SMALL_CHUNK_BYTES = 1024;
 
 export class SocketTransport implements Transport {
   readonly peer: PeerIdentity;
@@ -32,6 +36,7 @@ export class SocketTransport implements Transport {
   /** The head of a frame whose rest has not come yet. */
   #partial: Uint8Array | undefined;
   #partialBytes = 0;
+  readonly #small = new Uint8Array(SMALL_CHUNK_BYTES);
 
   /** The socket is connected, and `peer` has been verified. Paused until `start`. */
   constructor(socket: Socket, peer: PeerIdentity, clock: Clock) {
@@ -118,16 +123,22 @@ export class SocketTransport implements Transport {
     }
   }
 
-  #data(chunk: Buffer): void {
+  #data(input: Buffer): void {
     if (this.#ended) return;
     const user = this.#user;
     if (user === undefined) return;
     const now = this.#clock.now();
     this.#inTurn = true;
+    let chunk: Uint8Array = input;
+    const chunkBytes = input.length;
+    if (chunkBytes <= SMALL_CHUNK_BYTES) {
+      chunk = this.#small;
+      chunk.set(input);
+    }
     let offset = 0;
-    if (this.#partial !== undefined) offset = this.#complete(chunk, now, user);
+    if (this.#partial !== undefined) offset = this.#complete(chunk, chunkBytes, now, user);
     while (!this.#ended) {
-      const available = chunk.length - offset;
+      const available = chunkBytes - offset;
       if (available < FRAME_HEADER_BYTES) break;
       const length = frameLengthAt(chunk, offset);
       if (length < FRAME_HEADER_BYTES || length > MAX_FRAME_BYTES) {
@@ -138,18 +149,18 @@ export class SocketTransport implements Transport {
       user.frame(now, chunk, offset, length);
       offset += length;
     }
-    if (!this.#ended && offset < chunk.length) this.#keep(chunk, offset);
+    if (!this.#ended && offset < chunkBytes) this.#keep(chunk, offset, chunkBytes);
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
     this.flushTurn();
   }
 
   /** Goes on with the frame begun in earlier chunks. Returns how much of `chunk` it took. */
-  #complete(chunk: Buffer, now: ReturnType<Clock['now']>, user: TransportUser): number {
+  #complete(chunk: Uint8Array, chunkBytes: number, now: Nanos, user: TransportUser): number {
     let partial = this.#partial as Uint8Array;
     let offset = 0;
     if (this.#partialBytes < FRAME_HEADER_BYTES) {
-      offset = this.#append(partial, chunk, 0, FRAME_HEADER_BYTES);
+      offset = this.#append(partial, chunk, 0, chunkBytes, FRAME_HEADER_BYTES);
       if (this.#partialBytes < FRAME_HEADER_BYTES) return offset;
     }
     const length = frameLengthAt(partial, 0);
@@ -162,7 +173,7 @@ export class SocketTransport implements Transport {
       partial.set((this.#partial as Uint8Array).subarray(0, this.#partialBytes));
       this.#partial = partial;
     }
-    offset += this.#append(partial, chunk, offset, length);
+    offset += this.#append(partial, chunk, offset, chunkBytes, length);
     if (this.#partialBytes < length) return offset;
     this.#partial = undefined;
     this.#partialBytes = 0;
@@ -171,21 +182,27 @@ export class SocketTransport implements Transport {
   }
 
   /** Fills `partial` up to `wantedBytes`. Returns the bytes taken from `chunk`. */
-  #append(partial: Uint8Array, chunk: Buffer, offset: number, wantedBytes: number): number {
-    const count = Math.min(wantedBytes - this.#partialBytes, chunk.length - offset);
+  #append(
+    partial: Uint8Array,
+    chunk: Uint8Array,
+    offset: number,
+    chunkBytes: number,
+    wantedBytes: number,
+  ): number {
+    const count = Math.min(wantedBytes - this.#partialBytes, chunkBytes - offset);
     partial.set(chunk.subarray(offset, offset + count), this.#partialBytes);
     this.#partialBytes += count;
     return count;
   }
 
-  #keep(chunk: Buffer, offset: number): void {
-    const count = chunk.length - offset;
+  #keep(chunk: Uint8Array, offset: number, chunkBytes: number): void {
+    const count = chunkBytes - offset;
     if (this.#partial === undefined) {
       // The length is known once the header is there: then the rest needs no second copy.
       const bytes = count < FRAME_HEADER_BYTES ? FRAME_HEADER_BYTES : frameLengthAt(chunk, offset);
       this.#partial = new Uint8Array(bytes);
       this.#partialBytes = 0;
-      this.#partial.set(chunk.subarray(offset));
+      this.#partial.set(chunk.subarray(offset, chunkBytes));
       this.#partialBytes = count;
     }
   }
