@@ -18,6 +18,8 @@ export class FinalChecks {
 
   run(): void {
     const { operator, oracle } = this.#world;
+    // Nothing is under way any more that somebody did before.
+    this.#pass(REST_NS);
     for (const binding of operator.bindings) {
       if (binding.kind === 'hostile') this.#examine(binding);
     }

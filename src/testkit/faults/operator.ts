@@ -3,7 +3,7 @@
  * its own, put in force at a moment of its own. When a binding does not work, both its rows get a
  * new generation; now and then one moves to another host.
  */
-import { Prng } from '#base/prng';
+import type { Prng } from '#base/prng';
 import { nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { BoxRow, HostRow } from '#fabric/mapping-table';

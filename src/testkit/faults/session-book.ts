@@ -82,7 +82,9 @@ export class Channel {
   oldestNs(withNonPosted: boolean): number {
     let oldestNs = Infinity;
     for (const [key, queue] of this.#queues) {
-      if (!withNonPosted && key % 4 === FlowClass.NON_POSTED) continue;
+      const column = key % 4;
+      // A slot state waits for all that was sent before it, non-posted requests as well.
+      if (!withNonPosted && (column === FlowClass.NON_POSTED || column === STATE)) continue;
       oldestNs = Math.min(oldestNs, queue.peek()?.atNs ?? Infinity);
     }
     return oldestNs;

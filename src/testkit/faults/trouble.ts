@@ -89,8 +89,8 @@ export class Trouble {
   /** Ends everything. */
   heal(): void {
     for (const path of this.#world.paths) path.end?.();
-    for (const end of [...this.#stalls]) end();
-    for (const end of [...this.#dead.values()]) end();
+    for (const end of this.#stalls) end();
+    for (const end of this.#dead.values()) end();
   }
 
   #tell(text: string): void {
