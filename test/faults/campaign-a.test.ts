@@ -1,3 +1,3 @@
-import { testSeeds } from './test-seeds.ts';
+import { testSeeds } from '#testkit/faults/fault-tests';
 
 testSeeds(1, 500);

@@ -21,9 +21,10 @@ import { FinalChecks } from './final-checks.ts';
 import { Mischief } from './mischief.ts';
 import { Operator, portsOf } from './operator.ts';
 import { Invariant, Oracle, type Violation, type WorldCounts } from './oracle.ts';
-import { drawPlan, type WorldPlan } from './plan.ts';
+import { drawBindings, drawPlan, type WorldPlan } from './plan.ts';
 import { SessionBook } from './session-book.ts';
 import { Trouble, TroubledPath, type TroubledWorld } from './trouble.ts';
+import { WorldChecks } from './world-checks.ts';
 
 /** Checks left out on purpose, to see that this world notices. */
 export interface PlantedFaults {
@@ -46,16 +47,6 @@ const TICK_NS = 100e6;
 /** Once nothing is wrong any more, all must be well within this. */
 const RECOVERY_NS = 60e9;
 const MAX_STEPS = 400_000;
-/** What may pass a full receiver, and everything else once all is calm, arrives within this. */
-const DELIVERY_NS = 1.5e9;
-/** And within this once all has been calm for a while: there is nothing left to be made good. */
-const PROMPT_NS = 400e6;
-const CALM_NS = 2e9;
-/** Longer than the completion timeout. */
-const ANSWER_NS = 4.5e9;
-/** A session must outlive less trouble than this, looked at over the last ten seconds. */
-const HARMLESS_NS = 1.5e9;
-
 export class FaultWorld implements TroubledWorld {
   readonly seed: number;
   readonly clock: VirtualClock;
@@ -69,10 +60,9 @@ export class FaultWorld implements TroubledWorld {
   readonly #book: SessionBook;
   readonly #trouble: Trouble;
   readonly #mischief: Mischief;
+  readonly #checks: WorldChecks;
   readonly #hosts = new Map<string, FaultHost>();
   readonly #boxes = new Map<string, FaultBox>();
-  /** When each process last died. */
-  readonly #diedNs = new Map<string, number>();
   #troubleIsOver = false;
   #nextMischief = 0;
 
@@ -93,12 +83,13 @@ export class FaultWorld implements TroubledWorld {
       prng: this.#prng.fork(),
       processes: { host: (id) => this.#hosts.get(id), box: (id) => this.#boxes.get(id) },
       ports: portsOf(this.plan.virtualSlots),
-      bindings: this.#drawBindings(),
+      bindings: drawBindings(this.#prng.fork(), this.plan),
       hosts: this.plan.hosts,
       boxes,
       firstGeneration: this.plan.firstGeneration,
       lagNs: this.plan.lagNs,
     });
+    this.#checks = new WorldChecks(this);
     this.#trouble = new Trouble(this, this.#prng.fork());
     this.#mischief = new Mischief(this.#prng.fork(), this.operator);
     for (const id of [...boxes, ...this.plan.hosts]) this.restart(id);
@@ -142,13 +133,13 @@ export class FaultWorld implements TroubledWorld {
     this.#countResumes(host);
     host.kill();
     this.#hosts.delete(host.name);
-    this.#diedNs.set(host.name, this.clock.now());
+    this.#checks.died(host.name);
   }
 
   killBox(box: FaultBox): void {
     box.kill();
     this.#boxes.delete(box.name);
-    this.#diedNs.set(box.name, this.clock.now());
+    this.#checks.died(box.name);
   }
 
   restart(id: string): void {
@@ -166,7 +157,7 @@ export class FaultWorld implements TroubledWorld {
         proxyFaults: this.#planted.host ?? {},
         bindingAt: (virtualSlot) => this.operator.bindingAt(id, virtualSlot),
         isWanted: () => !this.#troubleIsOver,
-        sessionEnding: (peer) => this.#sessionEnding(id, peer),
+        sessionEnding: (peer) => this.#checks.sessionEnding(id, peer),
       });
       this.#hosts.set(id, host);
       this.operator.hostStarted(host);
@@ -279,62 +270,10 @@ export class FaultWorld implements TroubledWorld {
   }
 
   #tick(): void {
-    const { oracle } = this;
-    if (oracle.violation !== undefined) return;
+    if (this.oracle.violation !== undefined) return;
     this.operator.lookAround();
-    for (const host of this.#hosts.values()) {
-      host.canaries.check();
-      this.#checkAnswers(host.root.oldestNs, `${host.name}: a CPU request`);
-      this.#checkDelivery(host);
-    }
-    for (const box of this.#boxes.values()) {
-      for (const device of box.devices) {
-        this.#checkAnswers(device.oldestNs, `${box.name} slot ${device.slot}: a DMA request`);
-      }
-      this.#checkDelivery(box);
-    }
+    this.#checks.look();
     this.clock.at(nanos(this.clock.now() + TICK_NS), () => this.#tick());
-  }
-
-  #checkAnswers(oldestNs: number, what: string): void {
-    if (oldestNs === Infinity || this.oracle.calmNs(oldestNs) < ANSWER_NS) return;
-    this.oracle.fail(
-      Invariant.PROGRESS,
-      `${what} has no answer after ${ANSWER_NS / 1e9} s of calm`,
-    );
-  }
-
-  /** Invariant 7: what may pass non-posted requests does, whatever becomes of those. */
-  #checkDelivery(process: FaultHost | FaultBox): void {
-    const { oracle } = this;
-    for (const port of process.watch.ports) {
-      const { held, roomSinceNs } = port;
-      if (held.mode === 'posted') continue;
-      // `Infinity` when there is none: then it has been waiting for no time at all.
-      const passing = Math.max(port.in.oldestNs(false), roomSinceNs);
-      const any = Math.max(port.in.oldestNs(true), roomSinceNs);
-      const waitedNs = oracle.networkCalmNs(passing);
-      const isSlow = waitedNs > PROMPT_NS && oracle.networkCalmNs(0) > CALM_NS;
-      if (!isSlow && waitedNs <= DELIVERY_NS && oracle.calmNs(any) <= DELIVERY_NS) continue;
-      oracle.fail(Invariant.PROGRESS, `${port.in.name}: stands still with ${port.in.waiting} TLPs`);
-    }
-  }
-
-  /** Invariant 6b: a session outlives what its resume window covers. */
-  #sessionEnding(host: string, box: string): void {
-    const now = this.clock.now();
-    const sinceNs = now - 10e9;
-    for (const id of [host, box]) if ((this.#diedNs.get(id) ?? -Infinity) >= sinceNs) return;
-    let outageNs = 0;
-    for (const path of this.paths) {
-      if (path.host !== host || path.box !== box) continue;
-      outageNs += path.outages.some((o) => o.toNs === Infinity) ? Infinity : path.outageNs(sinceNs);
-    }
-    if (outageNs > HARMLESS_NS) return;
-    this.oracle.fail(
-      Invariant.EXACT,
-      `the session of ${host} and ${box} ended after ${outageNs / 1e9} s of trouble`,
-    );
   }
 
   #countResumes(host: FaultHost): void {
@@ -353,23 +292,6 @@ export class FaultWorld implements TroubledWorld {
         ),
       ),
     );
-  }
-
-  #drawBindings(): Binding[] {
-    const prng = this.#prng.fork();
-    const { hosts, boxes, work } = this.plan;
-    const taken = new Map<string, number>(hosts.map((host) => [host, 0]));
-    const bindings: Binding[] = [];
-    for (const [box, kinds] of boxes) {
-      for (const [slot, kind] of kinds.entries()) {
-        const host = prng.pick(hosts);
-        const virtualSlot = taken.get(host) ?? 0;
-        taken.set(host, virtualSlot + 1);
-        const place = { box, slot, host, virtualSlot, generation: 0 };
-        bindings.push({ kind, ...place, work: { left: work } });
-      }
-    }
-    return bindings;
   }
 }
 

@@ -2,17 +2,29 @@
 import { REFUSAL_NAMES } from '#fabric/counters';
 import { ATTACKS, LATE_ATTACKS } from './attacks.ts';
 import type { Binding } from './binding.ts';
-import type { FaultWorld } from './fault-world.ts';
+import type { FaultBox } from './fault-box.ts';
+import type { FaultHost } from './fault-host.ts';
 import type { HostileDevice } from './hostile-device.ts';
-import { Invariant } from './oracle.ts';
+import type { Operator } from './operator.ts';
+import { Invariant, type Oracle } from './oracle.ts';
 
 const REST_NS = 1e9;
 const FALSE_ANSWERS = 3;
 
-export class FinalChecks {
-  readonly #world: FaultWorld;
+export interface RestingWorld {
+  readonly oracle: Oracle;
+  readonly operator: Operator;
+  hosts(): FaultHost[];
+  boxes(): FaultBox[];
+  hostOf(binding: Binding): FaultHost | undefined;
+  /** Lets the world go on until `done` says so; false when it took longer than `limitNs`. */
+  runUntil(done: () => boolean, limitNs: number): boolean;
+}
 
-  constructor(world: FaultWorld) {
+export class FinalChecks {
+  readonly #world: RestingWorld;
+
+  constructor(world: RestingWorld) {
     this.#world = world;
   }
 
@@ -44,12 +56,12 @@ export class FinalChecks {
     host.canaries.takeBack();
     for (const attack of [...ATTACKS, ...LATE_ATTACKS]) {
       const targets = host.canaries.targets(binding.virtualSlot, false);
-      const outcome = this.#send(device, () => device.send(world.clock.now(), attack, targets));
+      const outcome = this.#send(device, () => device.send(world.oracle.nowNs, attack, targets));
       box.settle();
       if (outcome === undefined || outcome === 'sent') continue;
       (expected[REFUSAL_NAMES.indexOf(outcome)] as number)++;
     }
-    for (let n = 0; n < FALSE_ANSWERS; n++) device.falseAnswer(world.clock.now());
+    for (let n = 0; n < FALSE_ANSWERS; n++) device.falseAnswer(world.oracle.nowNs);
     box.settle();
     this.#pass(REST_NS);
     const name = `${host.name} virtual slot ${binding.virtualSlot}`;
@@ -128,8 +140,9 @@ export class FinalChecks {
   }
 
   #pass(durationNs: number): void {
-    const untilNs = this.#world.clock.now() + durationNs;
-    this.#world.runUntil(() => this.#world.clock.now() >= untilNs, 2 * durationNs);
+    const { oracle } = this.#world;
+    const untilNs = oracle.nowNs + durationNs;
+    this.#world.runUntil(() => oracle.nowNs >= untilNs, 2 * durationNs);
   }
 
   #fail(message: string): void {

@@ -11,14 +11,14 @@ import type { Nanos } from '#base/units';
 import type { CreditWindow } from '#fabric/link-options';
 import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
 import { Session } from '#fabric/session';
-import type { PeerIdentity } from '#fabric/transport';
 import { CompletionStatus, FlowClass, flowClassOf, Tlp, TlpKind } from '#pcie/tlp';
 import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { tlpToLine } from '#pcie/tlp-line';
-import { HeldTlps, type HoldMode } from './held-tlps.ts';
+import type { HoldMode } from './held-tlps.ts';
 import { Invariant, type Oracle } from './oracle.ts';
-import type { Channel, SessionBook } from './session-book.ts';
+import type { SessionBook } from './session-book.ts';
 import { hashBytes } from './trace-hash.ts';
+import { type TlpOrigin, WatchedPort } from './watched-port.ts';
 
 /** Requester ID of forged requests, which no function has. Their answers go no further. */
 export const LIAR_ID = 0xfff8;
@@ -39,67 +39,6 @@ export interface LinkOwner {
   sessionEnded(now: Nanos, peer: string): void;
   /** Sends what is queued and arms timers, after something was done from outside. */
   settle(): void;
-}
-
-/** Of whom a TLP is, as its frame says. */
-export interface TlpOrigin {
-  readonly peer: string;
-  readonly slot: number;
-  readonly generation: number;
-}
-
-interface KeptTlp extends TlpOrigin {
-  /** Its credit is the link's to get back. */
-  readonly credited: boolean;
-}
-
-export class WatchedPort implements LinkPort {
-  readonly peer: PeerIdentity;
-  readonly session: Session;
-  readonly out: Channel;
-  readonly in: Channel;
-  readonly held = new HeldTlps();
-  /** What the proxy keeps, oldest first. */
-  readonly kept: KeptTlp[] = [];
-  /** Forged requests not yet answered, by tag. */
-  readonly forged = new Set<number>();
-  live = true;
-  /** Since when the receiver has had room for posted requests. */
-  roomSinceNs = 0;
-  readonly #watch: LinkWatch;
-
-  constructor(watch: LinkWatch, session: Session, out: Channel, inward: Channel) {
-    this.#watch = watch;
-    this.session = session;
-    this.peer = session.peer;
-    this.out = out;
-    this.in = inward;
-  }
-
-  canSend(flow: FlowClass, payloadBytes: number): boolean {
-    return this.session.canSend(flow, payloadBytes);
-  }
-
-  sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void {
-    if (this.#watch.answersForgery(this, tlp)) return;
-    this.#watch.sending(now, this, slot, generation, tlp);
-    this.session.sendTlp(now, slot, generation, tlp);
-  }
-
-  sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {
-    if (this.live) this.out.sentState(slot, generation, state);
-    this.session.sendSlotState(now, slot, generation, state);
-  }
-
-  flush(now: Nanos): void {
-    this.session.flush(now);
-  }
-
-  release(now: Nanos, flow: FlowClass, payloadBytes: number): void {
-    const kept = this.kept.shift();
-    assert(kept !== undefined, 'a proxy releases what it has kept');
-    if (kept.credited) this.session.release(now, flow, payloadBytes);
-  }
 }
 
 export class LinkWatch implements LinkUser {

@@ -75,3 +75,19 @@ function drawLink(prng: Prng): Partial<LinkOptions> {
     initialSequence: prng.chance(0.5) ? 2 ** 32 - prng.between(1, 40) : 0,
   };
 }
+
+/** Which slot is behind which virtual slot at first. */
+export function drawBindings(prng: Prng, { hosts, boxes, work }: WorldPlan): Binding[] {
+  const taken = new Map<string, number>(hosts.map((host) => [host, 0]));
+  const bindings: Binding[] = [];
+  for (const [box, kinds] of boxes) {
+    for (const [slot, kind] of kinds.entries()) {
+      const host = prng.pick(hosts);
+      const virtualSlot = taken.get(host) ?? 0;
+      taken.set(host, virtualSlot + 1);
+      const place = { box, slot, host, virtualSlot, generation: 0 };
+      bindings.push({ kind, ...place, work: { left: work } });
+    }
+  }
+  return bindings;
+}

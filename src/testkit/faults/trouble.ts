@@ -8,7 +8,7 @@ import type { VirtualClock } from '#base/virtual-clock';
 import type { VirtualPath, VirtualPathOptions } from '#fabric/virtual-network';
 import type { FaultBox } from './fault-box.ts';
 import type { FaultHost } from './fault-host.ts';
-import type { WatchedPort } from './link-watch.ts';
+import type { WatchedPort } from './watched-port.ts';
 import type { Operator } from './operator.ts';
 import type { Oracle } from './oracle.ts';
 

@@ -4,7 +4,7 @@
  * design is ever violated. `DXPU_SEED=n` runs the world of that seed alone, twice.
  */
 import { afterAll, describe, expect, it } from 'vitest';
-import { Campaign } from '#testkit/faults/campaign';
+import { Campaign } from './campaign.ts';
 
 /** So many seeds a test: long enough to be quick, short enough to see how far it got. */
 const BATCH = 100;

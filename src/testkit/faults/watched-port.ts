@@ -1,0 +1,77 @@
+/** What a watched proxy sees of a session: its `LinkPort`, with what its observer keeps of it. */
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
+import type { LinkPort, SlotState } from '#fabric/link-user';
+import type { Session } from '#fabric/session';
+import type { PeerIdentity } from '#fabric/transport';
+import type { FlowClass, Tlp } from '#pcie/tlp';
+import { HeldTlps } from './held-tlps.ts';
+import type { Channel } from './session-book.ts';
+
+/** The observer. */
+export interface PortWatch {
+  /** Whether `tlp` answers a forged request, and goes no further. */
+  answersForgery(port: WatchedPort, tlp: Tlp): boolean;
+  sending(now: Nanos, port: WatchedPort, slot: number, generation: number, tlp: Tlp): void;
+}
+
+/** Of whom a TLP is, as its frame says. */
+export interface TlpOrigin {
+  readonly peer: string;
+  readonly slot: number;
+  readonly generation: number;
+}
+
+interface KeptTlp extends TlpOrigin {
+  /** Its credit is the link's to get back. */
+  readonly credited: boolean;
+}
+
+export class WatchedPort implements LinkPort {
+  readonly peer: PeerIdentity;
+  readonly session: Session;
+  readonly out: Channel;
+  readonly in: Channel;
+  readonly held = new HeldTlps();
+  /** What the proxy keeps, oldest first. */
+  readonly kept: KeptTlp[] = [];
+  /** Forged requests not yet answered, by tag. */
+  readonly forged = new Set<number>();
+  live = true;
+  /** Since when the receiver has had room for posted requests. */
+  roomSinceNs = 0;
+  readonly #watch: PortWatch;
+
+  constructor(watch: PortWatch, session: Session, out: Channel, inward: Channel) {
+    this.#watch = watch;
+    this.session = session;
+    this.peer = session.peer;
+    this.out = out;
+    this.in = inward;
+  }
+
+  canSend(flow: FlowClass, payloadBytes: number): boolean {
+    return this.session.canSend(flow, payloadBytes);
+  }
+
+  sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void {
+    if (this.#watch.answersForgery(this, tlp)) return;
+    this.#watch.sending(now, this, slot, generation, tlp);
+    this.session.sendTlp(now, slot, generation, tlp);
+  }
+
+  sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {
+    if (this.live) this.out.sentState(slot, generation, state);
+    this.session.sendSlotState(now, slot, generation, state);
+  }
+
+  flush(now: Nanos): void {
+    this.session.flush(now);
+  }
+
+  release(now: Nanos, flow: FlowClass, payloadBytes: number): void {
+    const kept = this.kept.shift();
+    assert(kept !== undefined, 'a proxy releases what it has kept');
+    if (kept.credited) this.session.release(now, flow, payloadBytes);
+  }
+}
