@@ -55,11 +55,40 @@ export type EnumerationResult =
   | { readonly ok: true; readonly fn: PciFunction }
   | { readonly ok: false; readonly problem: EnumerationProblem };
 
+/** How often a function is set up from the start because it was not answered for, and the pause. */
+const TRIES = 4;
+const PAUSE_NS = 1e9;
+
 /**
  * Sets up the function behind `port`. An ordinary "no" is a value, and leaves the function disabled.
- * Throws only what ends the scope.
+ * An access that timed out reads all ones, which might pass for an answer (the end of a list, say):
+ * then nothing found out is believed, and it is tried again. Throws only what ends the scope.
  */
 export function* enumerateFunction(
+  host: SoftHost,
+  port: VirtualPort,
+  scope: TaskScope,
+  options: EnumerationOptions,
+): Task<EnumerationResult> {
+  const { virtualSlot } = port;
+  for (let tries = 1; ; tries++) {
+    const timeoutsBefore = host.timeoutsOf(virtualSlot);
+    const result = yield* setUpFunction(host, port, scope, options);
+    if (host.timeoutsOf(virtualSlot) === timeoutsBefore) return result;
+    const bdf = port.options.secondaryBus << 8;
+    yield* configWrite(host, bdf, COMMAND, COMMAND_INTX_DISABLE, LOWER_HALF);
+    host.resetSlotPayload(virtualSlot);
+    if (tries === TRIES) {
+      return failure({
+        kind: 'no-answer',
+        message: `slot ${virtualSlot}: config accesses were not answered in any of ${TRIES} tries`,
+      });
+    }
+    yield* sleep(PAUSE_NS);
+  }
+}
+
+function* setUpFunction(
   host: SoftHost,
   port: VirtualPort,
   scope: TaskScope,

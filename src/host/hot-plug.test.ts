@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { TlpKind } from '#pcie/tlp';
 import { FakeFunction } from '#testkit/fake-function';
 import { HostRig, portOptions } from '#testkit/host-rig';
 import { configRead, mmioRead32 } from './host-operations.ts';
@@ -219,10 +220,25 @@ describe('a function that cannot be set up stays disabled', () => {
     rig.fabric.plug(0, fn);
     rig.pass(20e3);
     rig.fabric.hold = () => true;
-    rig.pass(1e9);
-    expect(rig.problems).toHaveLength(1);
+    rig.pass(10e9);
+    expect(rig.problems).toMatchObject([{ kind: 'no-answer' }]);
     expect(rig.hotPlug.functions()).toEqual([]);
     expect(fn.config.memoryEnable).toBe(false);
+  });
+
+  it('is not answered for once: an all-ones capability header would have hidden its MSI', () => {
+    const rig = new HostRig({ completionTimeoutNs: 1e6 });
+    const fn = new FakeFunction({ bars: [BAR0, BAR2] });
+    let held = 0;
+    rig.fabric.hold = ({ kind, register }) =>
+      kind === TlpKind.CfgRd1 && register === fn.msi.offset && held++ === 0;
+    rig.fabric.plug(0, fn);
+    rig.pass(10e6);
+    expect(held).toBe(1);
+    expect(rig.added).toEqual([]);
+    rig.pass(2e9);
+    expect(rig.problems).toEqual([]);
+    expect(rig.hotPlug.functionAt(0)?.msi).toMatchObject({ offset: fn.msi.offset });
   });
 
   it('can be tried again', () => {

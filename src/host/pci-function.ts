@@ -53,6 +53,8 @@ export type EnumerationProblem =
   | { readonly kind: 'not-ready'; readonly message: string; readonly waitedNs: number }
   | { readonly kind: 'link-down'; readonly message: string }
   | { readonly kind: 'config-error'; readonly message: string }
+  /** Config accesses timed out, each time it was tried. */
+  | { readonly kind: 'no-answer'; readonly message: string }
   | {
       readonly kind: 'no-space';
       readonly message: string;

@@ -48,6 +48,8 @@ class SlotQueues {
   readonly retrying = new Map<Access, () => void>();
   maxPayloadBytes = DEFAULT_PAYLOAD_BYTES;
   linkActive = false;
+  /** Requests that were not answered within the completion timeout. */
+  timeouts = 0;
 }
 
 export class RequestEngine {
@@ -92,6 +94,10 @@ export class RequestEngine {
   /** Tags whose requests timed out and have not been answered since. */
   get heldTags(): number {
     return this.#tracker.timedOutCount;
+  }
+
+  timeoutsOf(virtualSlot: number): number {
+    return this.#slot(virtualSlot).timeouts;
   }
 
   attach(fabric: DownstreamFabric): void {
@@ -324,6 +330,7 @@ export class RequestEngine {
     const access = this.#owners[tag];
     assert(access !== undefined, 'an open request has an owner');
     this.timeouts++;
+    this.#slot(access.virtualSlot).timeouts++;
     access.status |= AccessStatus.TIMEOUT;
     this.#fill(access, cookie, this.#lengths[tag] as number);
     this.#answered(this.#tickNow, tag, access);

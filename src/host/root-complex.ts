@@ -131,6 +131,11 @@ export class SoftHost implements RootSide, Timed {
     return { timeouts, lateCompletions, unexpectedCompletions, heldTags };
   }
 
+  /** Requests to a slot that were not answered within the completion timeout; only grows. */
+  timeoutsOf(virtualSlot: number): number {
+    return this.#requests.timeoutsOf(virtualSlot);
+  }
+
   /** The payload CPU writes to a slot may carry, once its function can take as much. */
   setSlotPayload(virtualSlot: number, bytes: number): void {
     this.#requests.setMaxPayload(virtualSlot, Math.min(bytes, this.maxPayloadBytes));
