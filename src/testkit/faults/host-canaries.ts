@@ -85,6 +85,7 @@ export class HostCanaries {
     const { ports } = this.#host.soft;
     const other = (virtualSlot + 1) % ports.length;
     const used = this.#host.proxy.rows.filter((row) => row.used);
+    const windows = used.flatMap((row) => [row.nonPrefetchable.base, row.prefetchable.base]);
     return {
       canary: this.#forbidden.address,
       readOnly: READ_ONLY,
@@ -93,7 +94,8 @@ export class HostCanaries {
       allowed: mayUseLent ? LENT : this.#allowed.address,
       lent: LENT,
       hole: HOLE,
-      windows: used.flatMap((row) => [row.nonPrefetchable.base, row.prefetchable.base]),
+      // A host whose slots are all taken away has none; the function is not its own any more then.
+      windows: windows.length > 0 ? windows : [HOLE],
       otherBdf: ((ports[other]?.options.secondaryBus ?? 0) << 8) | 1,
       otherData: msiDataOf(other, 0) + (other === virtualSlot ? 1 : 0),
     };

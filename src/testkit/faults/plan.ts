@@ -52,7 +52,7 @@ export function drawPlan(prng: Prng): WorldPlan {
     outstandingReads: prng.chance(0.3) ? prng.between(1, 4) : undefined,
     // All 53 bits are in use in some worlds.
     firstGeneration: prng.chance(0.3) ? 2 ** 53 - 5000 : prng.between(2, 1000),
-    lagNs: prng.pick([0, 1e6, 100e6, 800e6]),
+    lagNs: prng.pick([0, 1e6, 100e6, 800e6, 4e9]),
     faults: prng.between(3, 9),
     work: prng.between(3, 8),
   };
