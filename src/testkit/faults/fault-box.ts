@@ -28,6 +28,7 @@ export interface FaultBoxOptions {
   readonly slots: readonly Binding['kind'][];
   readonly accelTags: number;
   readonly outstandingReads: number | undefined;
+  readonly fairShareBytes: number;
   readonly link: NonNullable<VirtualBoxOptions['link']>;
   readonly proxyFaults: NonNullable<VirtualBoxOptions['faults']>;
   /** Plants a device whose doings do not follow from the seed. */
@@ -59,6 +60,7 @@ export class FaultBox implements LinkOwner, DeviceOwner {
       devices: new Map(this.devices.map((device) => [device.slot, device])),
       link: options.link,
       faults: options.proxyFaults,
+      fairShareBytes: options.fairShareBytes,
       ...(outstandingReads === undefined ? {} : { outstandingReads }),
       watch: (proxy) => {
         this.#watch = new LinkWatch(proxy, this, oracle, book, options.link.windows);

@@ -129,17 +129,20 @@ export class FaultWorld implements TroubledWorld {
     return this.#hosts.get(binding.host);
   }
 
-  killHost(host: FaultHost): void {
+  killHost(host: FaultHost, isOrderly: boolean): void {
     this.#countResumes(host);
+    this.#checks.died(host.name);
+    const { links } = host.virtual;
+    if (isOrderly) for (const link of links.values()) link.stop(this.clock.now(), 'stopping');
     host.kill();
     this.#hosts.delete(host.name);
-    this.#checks.died(host.name);
   }
 
-  killBox(box: FaultBox): void {
+  killBox(box: FaultBox, isOrderly: boolean): void {
+    this.#checks.died(box.name);
+    if (isOrderly) box.virtual.links.stop(this.clock.now(), 'stopping');
     box.kill();
     this.#boxes.delete(box.name);
-    this.#checks.died(box.name);
   }
 
   restart(id: string): void {
@@ -176,6 +179,7 @@ export class FaultWorld implements TroubledWorld {
       slots,
       accelTags: plan.accelTags,
       outstandingReads: plan.outstandingReads,
+      fairShareBytes: plan.fairShareBytes,
       link,
       proxyFaults: this.#planted.box ?? {},
       unseeded: this.#planted.unseeded ?? false,

@@ -122,9 +122,10 @@ export class HostileDevice implements Device, RegisterBar {
   /** Returns the reason it must be refused for, 'sent' if there is none, `undefined` if it cannot go. */
   send(now: Nanos, attack: Attack, at: HostTargets): RefusalName | 'sent' | undefined {
     const { busMaster, bdf } = this.endpoint.config;
-    // Not yet set up: some of it would be refused for one reason now, for another in a moment.
-    if (!busMaster && !this.jailed) return undefined;
-    const judged = busMaster ? attack : withoutBusMaster(attack);
+    // Not set up yet: whether bus mastering is on is known at the other end alone. What is never
+    // allowed may be tried at any time, also when nothing can pass.
+    if (!this.isSetUp && attack.refusal === undefined) return undefined;
+    const judged = this.jailed ? withoutBusMaster(attack) : attack;
     const tlp = this.#tlp;
     buildAttack(judged, tlp, busMaster ? at : nowhereAllowed(at), this.#prng, bdf);
     const flow = flowClassOf(tlp.kind);

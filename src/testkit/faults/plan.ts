@@ -16,6 +16,7 @@ export interface WorldPlan {
   readonly maxReadRequestBytes: number;
   readonly accelTags: number;
   readonly outstandingReads: number | undefined;
+  readonly fairShareBytes: number;
   readonly firstGeneration: number;
   readonly lagNs: number;
   readonly faults: number;
@@ -50,6 +51,7 @@ export function drawPlan(prng: Prng): WorldPlan {
     maxReadRequestBytes: prng.pick([128, 512]),
     accelTags: prng.pick([1, 4, 32]),
     outstandingReads: prng.chance(0.3) ? prng.between(1, 4) : undefined,
+    fairShareBytes: prng.pick([200, 16384]),
     // All 53 bits are in use in some worlds.
     firstGeneration: prng.chance(0.3) ? 2 ** 53 - 5000 : prng.between(2, 1000),
     lagNs: prng.pick([0, 1e6, 100e6, 800e6, 4e9]),
@@ -60,7 +62,10 @@ export function drawPlan(prng: Prng): WorldPlan {
 
 function drawLink(prng: Prng): Partial<LinkOptions> {
   const tight = prng.chance(0.5);
-  const window = (tlps: number): CreditWindow => ({ tlps, dataUnits: LARGEST_TLP_UNITS });
+  const window = (tlps: number, dataUnits = LARGEST_TLP_UNITS): CreditWindow => ({
+    tlps,
+    dataUnits,
+  });
   return {
     maxFrameBytes: 8192,
     replayBytes: 32768,
@@ -69,7 +74,7 @@ function drawLink(prng: Prng): Partial<LinkOptions> {
     queueTlps: prng.pick([4, 64]),
     windows: tight
       ? [window(prng.between(1, 6)), window(prng.between(1, 3)), window(prng.between(1, 6))]
-      : [window(64), window(64), window(64)],
+      : [window(256, 2048), window(64), window(256, 2048)],
     ackDelayNs: prng.pick([0, 100e3, 1e6]),
     // Sequence numbers have 32 bits, and wrap in some worlds.
     initialSequence: prng.chance(0.5) ? 2 ** 32 - prng.between(1, 40) : 0,

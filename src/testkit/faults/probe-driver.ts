@@ -115,7 +115,7 @@ export class ProbeDriver {
 
   *#operation(): Task<void> {
     const { prng } = this.#context;
-    switch (prng.below(7)) {
+    switch (prng.below(8)) {
       case 0:
         yield* this.#post(prng.between(1, 16));
         break;
@@ -131,6 +131,11 @@ export class ProbeDriver {
         break;
       case 4:
         yield* this.#useMemory();
+        break;
+      case 5:
+        // More than frames, windows and buffers hold.
+        if (prng.chance(0.4)) yield* this.#takeRecords(prng.between(40, 150));
+        else if (prng.chance(0.4)) yield* this.#readPatterns(prng.between(6, 16));
         break;
       default:
         // Bursts of work, and long pauses between them.

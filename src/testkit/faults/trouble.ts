@@ -46,8 +46,9 @@ export interface TroubledWorld {
   readonly paths: readonly TroubledPath[];
   hosts(): FaultHost[];
   boxes(): FaultBox[];
-  killHost(host: FaultHost): void;
-  killBox(box: FaultBox): void;
+  /** `isOrderly`: it ends its links first, as a process does that is asked to stop. */
+  killHost(host: FaultHost, isOrderly: boolean): void;
+  killBox(box: FaultBox, isOrderly: boolean): void;
   /** Starts what is dead. */
   restart(id: string): void;
 }
@@ -164,8 +165,10 @@ export class Trouble {
     this.#tell(`kill ${id}`);
     oracle.counts.kills++;
     oracle.beginTrouble();
-    if (host !== undefined) this.#world.killHost(host);
-    else if (box !== undefined) this.#world.killBox(box);
+    // Some say goodbye before they go.
+    const isOrderly = this.#prng.chance(0.3);
+    if (host !== undefined) this.#world.killHost(host, isOrderly);
+    else if (box !== undefined) this.#world.killBox(box, isOrderly);
     const end = (): void => {
       if (this.#dead.get(id) !== end) return;
       this.#dead.delete(id);
