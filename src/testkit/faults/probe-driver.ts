@@ -133,9 +133,7 @@ export class ProbeDriver {
         yield* this.#useMemory();
         break;
       case 5:
-        // More than frames, windows and buffers hold.
-        if (prng.chance(0.4)) yield* this.#takeRecords(prng.between(40, 150));
-        else if (prng.chance(0.4)) yield* this.#readPatterns(prng.between(6, 16));
+        yield* this.#flood(prng.below(5));
         break;
       default:
         // Bursts of work, and long pauses between them.
@@ -148,6 +146,13 @@ export class ProbeDriver {
       this.#posted = (this.#posted + 1) & 0xffff;
       yield* this.#write(ProbeRegister.COUNTER, this.#token * 0x1_0000 + this.#posted);
     }
+  }
+
+  /** More than frames, windows and buffers hold; not every time. */
+  *#flood(draw: number): Task<void> {
+    const { prng } = this.#context;
+    if (draw < 2) yield* this.#takeRecords(prng.between(40, 150));
+    else if (draw < 3) yield* this.#readPatterns(prng.between(6, 16));
   }
 
   /** A read comes behind every write before it. */
