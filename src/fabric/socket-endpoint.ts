@@ -7,7 +7,7 @@ import * as net from 'node:net';
 import * as tls from 'node:tls';
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import { SocketTransport } from './socket-transport.ts';
+import { DirectInput, SocketTransport } from './socket-transport.ts';
 import { secureOptions, verifyPeer } from './tls-identity.ts';
 import type { ExpectedPeer, TlsCredentials } from './tls-identity.ts';
 import type { PeerIdentity } from './transport.ts';
@@ -129,16 +129,20 @@ export function connectTransport(options: ConnectOptions): Promise<SocketTranspo
   const where = `${host}:${port}`;
   return new Promise((resolve, reject) => {
     const secure = protection.kind === 'tls';
-    const socket: net.Socket = secure
-      ? tls.connect({
-          ...secureOptions(protection.credentials),
-          host,
-          port,
-          // `verifyPeer` refuses, with a reason; names of hosts mean nothing here.
-          rejectUnauthorized: false,
-          checkServerIdentity: () => undefined,
-        })
-      : net.connect({ host, port, noDelay: true });
+    const direct = new DirectInput();
+    const { onread } = direct;
+    const tlsOptions = {
+      ...(secure ? secureOptions(protection.credentials) : {}),
+      host,
+      port,
+      onread,
+      // `verifyPeer` refuses, with a reason; names of hosts mean nothing here.
+      rejectUnauthorized: false,
+      checkServerIdentity: () => undefined,
+    };
+    const socket = secure
+      ? tls.connect(tlsOptions)
+      : net.connect({ host, port, noDelay: true, onread });
 
     const finish = (): void => {
       clearTimeout(timer);
@@ -182,7 +186,7 @@ export function connectTransport(options: ConnectOptions): Promise<SocketTranspo
       }
       finish();
       socket.setKeepAlive(true, KEEP_ALIVE_MS);
-      resolve(new SocketTransport(socket, peer, clock));
+      resolve(new SocketTransport(socket, peer, clock, direct));
     });
   });
 }

@@ -1,48 +1,67 @@
 /**
  * Frames over one stream socket, TLS or (for the benchmark) plain TCP.
  *
- * Outgoing frames are held until the end of the turn that caused them: of a chunk of input, or of
- * the current event loop tick. Incoming bytes are cut into frames by the length each frame's header
- * states. Frames that lie in one chunk are handed on where they lie; one that spans chunks is put
- * together in a buffer that never holds more than one frame. Small chunks are copied to one place
- * first: that costs less than the view of a new buffer which the receiver would have to make.
+ * Outgoing frames wait until the end of the turn that caused them (of a chunk of input, or of the
+ * current event loop tick) or until there are 64 KiB of them; those that lie side by side leave in
+ * one write. Incoming bytes are cut into frames by the length each frame's header states.
  */
-import type { Socket } from 'node:net';
+import type { OnReadOpts, Socket } from 'node:net';
 import type { Clock } from '#base/clock';
-import type { Nanos } from '#base/units';
 import { assert } from '#base/assert';
-import { FRAME_HEADER_BYTES, frameLengthAt, MAX_FRAME_BYTES } from './frame.ts';
+import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
+import { NO_FRAME, StreamInput } from './stream-input.ts';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
 /** Above this many bytes waiting in this process, `send` asks the sender to hold on. */
 const HOLD_ABOVE_BYTES = 128 * 1024;
+/** A turn that sends more does not wait for its end: the peer may begin. */
+const WRITE_BYTES = 64 * 1024;
 const CLOSE_TIMEOUT_MS = 1000;
-/** Chunks up to this size are copied. */
-const SMALL_CHUNK_BYTES = 1024;
+
+/**
+ * Where a socket this process opens puts what it reads: straight into the transport's buffer, which
+ * spares a buffer and a copy for each read. Sockets a server has accepted cannot be made to.
+ */
+export class DirectInput {
+  readonly input = new StreamInput();
+  /** Called whenever bytes have been added to `input`. */
+  arrived: (() => void) | undefined;
+  /** Option of `net.connect` and `tls.connect`. */
+  readonly onread: OnReadOpts = {
+    buffer: () => this.input.room(),
+    callback: (count) => {
+      this.input.added(count);
+      this.arrived?.();
+      return true;
+    },
+  };
+}
 
 export class SocketTransport implements Transport {
   readonly peer: PeerIdentity;
   readonly #socket: Socket;
   readonly #clock: Clock;
+  readonly #direct: DirectInput | undefined;
+  readonly #input: StreamInput;
   #user: TransportUser | undefined;
-  /** The only frame this turn has sent so far… */
-  #first: Uint8Array | undefined;
-  /** …or the socket holds back several of them. */
-  #corked = false;
+  /** Frames of the current turn. */
+  #frames: Uint8Array[] = [];
+  #framesBytes = 0;
   #inTurn = false;
   #holding = false;
   #ended = false;
   #reason: string | undefined;
-  /** The head of a frame whose rest has not come yet. */
-  #partial: Uint8Array | undefined;
-  #partialBytes = 0;
-  readonly #small = new Uint8Array(SMALL_CHUNK_BYTES);
 
-  /** The socket is connected, and `peer` has been verified. Paused until `start`. */
-  constructor(socket: Socket, peer: PeerIdentity, clock: Clock) {
+  /**
+   * The socket is connected, and `peer` has been verified. Paused until `start`. `direct` is what the
+   * socket was opened with, if it was.
+   */
+  constructor(socket: Socket, peer: PeerIdentity, clock: Clock, direct?: DirectInput) {
     this.#socket = socket;
     this.peer = peer;
     this.#clock = clock;
+    this.#direct = direct;
+    this.#input = direct?.input ?? new StreamInput();
     socket.pause();
     socket.setNoDelay(true);
     socket.on('error', (error) => {
@@ -66,45 +85,44 @@ export class SocketTransport implements Transport {
       process.nextTick(() => this.#gone(this.#reason ?? 'the connection is gone'));
       return;
     }
-    socket.on('data', (chunk: Buffer) => this.#data(chunk));
     socket.on('drain', () => {
       if (!this.#holding || this.#ended) return;
       this.#holding = false;
       user.writable(this.#clock.now());
     });
+    if (this.#direct === undefined) {
+      socket.on('data', (chunk: Buffer) => {
+        this.#input.append(chunk);
+        this.#deliver();
+      });
+    } else {
+      this.#direct.arrived = () => this.#deliver();
+      // What came with the end of the handshake.
+      if (this.#input.nextFrame() !== NO_FRAME) process.nextTick(() => this.#deliver());
+    }
     socket.resume();
   }
 
   /** Bytes taken by `send` that this process has not yet given to the kernel. */
   get waitingBytes(): number {
-    const first = this.#first === undefined ? 0 : this.#first.length;
-    return this.#socket.writableLength + first;
+    return this.#socket.writableLength + this.#framesBytes;
   }
 
   send(_now: number, frame: Uint8Array): boolean {
     if (this.#ended) return true;
-    const socket = this.#socket;
-    if (this.#corked) {
-      socket.write(frame);
-    } else if (this.#first === undefined) {
-      // Most turns send one frame: that goes by the short way, without the stream's own buffering.
-      this.#first = frame;
-      if (!this.#inTurn) process.nextTick(flushTurn, this);
-    } else {
-      this.#corked = true;
-      socket.cork();
-      socket.write(this.#first);
-      this.#first = undefined;
-      socket.write(frame);
-    }
+    const frames = this.#frames;
+    if (frames.length === 0 && !this.#inTurn) process.nextTick(writeOut, this);
+    frames.push(frame);
+    this.#framesBytes += frame.length;
+    if (this.#framesBytes >= WRITE_BYTES) this.writeOut();
     if (this.waitingBytes > HOLD_ABOVE_BYTES) this.#holding = true;
     return !this.#holding;
   }
 
   close(): void {
     if (this.#ended) return;
+    this.writeOut();
     this.#ended = true;
-    this.flushTurn();
     // What was sent before still goes out, but a peer that reads nothing does not keep us waiting.
     const socket = this.#socket;
     setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS).unref();
@@ -112,99 +130,45 @@ export class SocketTransport implements Transport {
   }
 
   /** Lets out what the current turn has sent so far. */
-  flushTurn(): void {
-    const first = this.#first;
-    if (first !== undefined) {
-      this.#first = undefined;
-      this.#socket.write(first);
-    } else if (this.#corked) {
-      this.#corked = false;
-      this.#socket.uncork();
+  writeOut(): void {
+    const frames = this.#frames;
+    const [first] = frames;
+    if (first === undefined || this.#ended) return;
+    const socket = this.#socket;
+    this.#framesBytes = 0;
+    if (frames.length === 1) {
+      frames.length = 0;
+      socket.write(first);
+      return;
     }
+    this.#frames = [];
+    const runs = runsOf(frames);
+    // Corking is for several writes: it makes a single one dearer.
+    if (runs.length > 1) socket.cork();
+    for (const run of runs) socket.write(run);
+    if (runs.length > 1) socket.uncork();
   }
 
-  #data(input: Buffer): void {
-    if (this.#ended) return;
+  #deliver(): void {
     const user = this.#user;
-    if (user === undefined) return;
+    if (this.#ended || user === undefined) return;
+    const input = this.#input;
+    let length = input.nextFrame();
+    if (length === NO_FRAME) return;
     const now = this.#clock.now();
     this.#inTurn = true;
-    let chunk: Uint8Array = input;
-    const chunkBytes = input.length;
-    if (chunkBytes <= SMALL_CHUNK_BYTES) {
-      chunk = this.#small;
-      chunk.set(input);
-    }
-    let offset = 0;
-    if (this.#partial !== undefined) offset = this.#complete(chunk, chunkBytes, now, user);
-    while (!this.#ended) {
-      const available = chunkBytes - offset;
-      if (available < FRAME_HEADER_BYTES) break;
-      const length = frameLengthAt(chunk, offset);
+    for (; length !== NO_FRAME; length = input.nextFrame()) {
       if (length < FRAME_HEADER_BYTES || length > MAX_FRAME_BYTES) {
         this.#lied(length);
         break;
       }
-      if (length > available) break;
-      user.frame(now, chunk, offset, length);
-      offset += length;
+      user.frame(now, input.bytes, input.begin, length);
+      input.take(length);
+      if (this.#ended) break;
     }
-    if (!this.#ended && offset < chunkBytes) this.#keep(chunk, offset, chunkBytes);
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
-    this.flushTurn();
-  }
-
-  /** Goes on with the frame begun in earlier chunks. Returns how much of `chunk` it took. */
-  #complete(chunk: Uint8Array, chunkBytes: number, now: Nanos, user: TransportUser): number {
-    let partial = this.#partial as Uint8Array;
-    let offset = 0;
-    if (this.#partialBytes < FRAME_HEADER_BYTES) {
-      offset = this.#append(partial, chunk, 0, chunkBytes, FRAME_HEADER_BYTES);
-      if (this.#partialBytes < FRAME_HEADER_BYTES) return offset;
-    }
-    const length = frameLengthAt(partial, 0);
-    if (length < FRAME_HEADER_BYTES || length > MAX_FRAME_BYTES) {
-      this.#lied(length);
-      return offset;
-    }
-    if (partial.length < length) {
-      partial = new Uint8Array(length);
-      partial.set((this.#partial as Uint8Array).subarray(0, this.#partialBytes));
-      this.#partial = partial;
-    }
-    offset += this.#append(partial, chunk, offset, chunkBytes, length);
-    if (this.#partialBytes < length) return offset;
-    this.#partial = undefined;
-    this.#partialBytes = 0;
-    user.frame(now, partial, 0, length);
-    return offset;
-  }
-
-  /** Fills `partial` up to `wantedBytes`. Returns the bytes taken from `chunk`. */
-  #append(
-    partial: Uint8Array,
-    chunk: Uint8Array,
-    offset: number,
-    chunkBytes: number,
-    wantedBytes: number,
-  ): number {
-    const count = Math.min(wantedBytes - this.#partialBytes, chunkBytes - offset);
-    partial.set(chunk.subarray(offset, offset + count), this.#partialBytes);
-    this.#partialBytes += count;
-    return count;
-  }
-
-  #keep(chunk: Uint8Array, offset: number, chunkBytes: number): void {
-    const count = chunkBytes - offset;
-    if (this.#partial === undefined) {
-      // The length is known once the header is there: then the rest needs no second copy.
-      const bytes = count < FRAME_HEADER_BYTES ? FRAME_HEADER_BYTES : frameLengthAt(chunk, offset);
-      this.#partial = new Uint8Array(bytes);
-      this.#partialBytes = 0;
-      this.#partial.set(chunk.subarray(offset, chunkBytes));
-      this.#partialBytes = count;
-    }
+    this.writeOut();
   }
 
   #lied(length: number): void {
@@ -224,6 +188,22 @@ export class SocketTransport implements Transport {
   }
 }
 
-function flushTurn(transport: SocketTransport): void {
-  transport.flushTurn();
+function writeOut(transport: SocketTransport): void {
+  transport.writeOut();
+}
+
+/** The frames with those that lie side by side as one, as a link's frames mostly do. */
+function runsOf(frames: readonly Uint8Array[]): Uint8Array[] {
+  const runs: Uint8Array[] = [];
+  let run: Uint8Array | undefined;
+  for (const frame of frames) {
+    if (run?.buffer === frame.buffer && run.byteOffset + run.length === frame.byteOffset) {
+      run = new Uint8Array(run.buffer, run.byteOffset, run.length + frame.length);
+      runs[runs.length - 1] = run;
+    } else {
+      run = frame;
+      runs.push(run);
+    }
+  }
+  return runs;
 }
