@@ -91,3 +91,23 @@ describe('a host and a box in virtual time', () => {
     expect(host.proxy.counters(0).refusedTotal).toBe(0);
   });
 });
+
+describe('a process that dies', () => {
+  // Each end of a connection under way was handed to whoever had asked for it, dead or alive.
+  it.each([
+    ['host', 2500],
+    ['box', 2500],
+    ['host', 7500],
+    ['box', 7500],
+  ] as const)('%s, %d ns into a connection of 10 µs: no session of the dead', (kind, atNs) => {
+    const world = pool(10_000);
+    const host = world.host('h');
+    const box = world.box('b');
+    world.clock.runUntil(atNs);
+    if (kind === 'host') world.killHost('h');
+    else world.killBox('b');
+    world.clock.runUntil(100e6);
+    expect(host.links.get('b')?.sessionId).toBe(0);
+    expect(box.links.sessionId('h')).toBe(0);
+  });
+});
