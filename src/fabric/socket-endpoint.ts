@@ -7,7 +7,8 @@ import * as net from 'node:net';
 import * as tls from 'node:tls';
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import { DirectInput, SocketTransport } from './socket-transport.ts';
+import { DirectInput, readDirectly } from './direct-input.ts';
+import { SocketTransport } from './socket-transport.ts';
 import { secureOptions, verifyPeer } from './tls-identity.ts';
 import type { ExpectedPeer, TlsCredentials } from './tls-identity.ts';
 import type { PeerIdentity } from './transport.ts';
@@ -67,7 +68,7 @@ export function listenTransports(options: ListenOptions): Promise<Listener> {
 
 function plainServer(options: ListenOptions, peer: PeerIdentity): net.Server {
   return net.createServer({ noDelay: true }, (socket) => {
-    options.onTransport(new SocketTransport(socket, peer, options.clock));
+    options.onTransport(new SocketTransport(socket, peer, options.clock, readDirectly(socket)));
   });
 }
 
@@ -104,7 +105,7 @@ function tlsServer(
       return;
     }
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    options.onTransport(new SocketTransport(socket, peer, options.clock));
+    options.onTransport(new SocketTransport(socket, peer, options.clock, readDirectly(socket)));
   });
   server.on('tlsClientError', (error, socket) => {
     refused(socket, addressOf(socket), handshakeError(error, timeoutMs));

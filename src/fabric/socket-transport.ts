@@ -5,9 +5,10 @@
  * current event loop tick) or until there are 64 KiB of them; those that lie side by side leave in
  * one write. Incoming bytes are cut into frames by the length each frame's header states.
  */
-import type { OnReadOpts, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Clock } from '#base/clock';
 import { assert } from '#base/assert';
+import type { DirectInput } from './direct-input.ts';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
 import { NO_FRAME, StreamInput } from './stream-input.ts';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
@@ -17,25 +18,6 @@ const HOLD_ABOVE_BYTES = 128 * 1024;
 /** A turn that sends more does not wait for its end: the peer may begin. */
 const WRITE_BYTES = 64 * 1024;
 const CLOSE_TIMEOUT_MS = 1000;
-
-/**
- * Where a socket this process opens puts what it reads: straight into the transport's buffer, which
- * spares a buffer and a copy for each read. Sockets a server has accepted cannot be made to.
- */
-export class DirectInput {
-  readonly input = new StreamInput();
-  /** Called whenever bytes have been added to `input`. */
-  arrived: (() => void) | undefined;
-  /** Option of `net.connect` and `tls.connect`. */
-  readonly onread: OnReadOpts = {
-    buffer: () => this.input.room(),
-    callback: (count) => {
-      this.input.added(count);
-      this.arrived?.();
-      return true;
-    },
-  };
-}
 
 export class SocketTransport implements Transport {
   readonly peer: PeerIdentity;
@@ -54,7 +36,7 @@ export class SocketTransport implements Transport {
 
   /**
    * The socket is connected, and `peer` has been verified. Paused until `start`. `direct` is what the
-   * socket was opened with, if it was.
+   * socket reads into; without it the bytes come by 'data' events.
    */
   constructor(socket: Socket, peer: PeerIdentity, clock: Clock, direct?: DirectInput) {
     this.#socket = socket;

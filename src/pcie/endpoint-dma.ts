@@ -178,8 +178,10 @@ export class DmaEngine implements ReadsUser {
 
   /** A completion with this function's requester ID. Returns false for an unexpected one. */
   completion(now: Nanos, tlp: Tlp): boolean {
+    const { tagsHeld } = this.#reads;
     const expected = this.#reads.completion(now, tlp);
-    if (expected) this.pump(now);
+    // Most completions are a part of their request: nothing can leave that could not before.
+    if (this.#reads.tagsHeld < tagsHeld) this.pump(now);
     return expected;
   }
 

@@ -44,10 +44,15 @@ export class ReadsInFlight {
     return this.#tracker.openCount;
   }
 
+  /** Tags that are not free: of requests that wait, and of those that timed out unanswered. */
+  get tagsHeld(): number {
+    return this.#tracker.openCount + this.#tracker.timedOutCount;
+  }
+
   /** A tag for a request of a function whose tags are `tagBits` wide, or −1. */
   takeTag(tagBits: 5 | 8 | 10): number {
     // Software may change the width only while nothing is outstanding (7.5.3.4); nor do we before.
-    if (tagBits !== this.#tagBits && this.#tracker.openCount + this.#tracker.timedOutCount === 0) {
+    if (tagBits !== this.#tagBits && this.tagsHeld === 0) {
       this.#tagBits = tagBits;
       this.#pool = new TagPool(this.#usableTags());
       this.#tracker = new CompletionTracker(this.#pool);
