@@ -133,7 +133,7 @@ export class RequestEngine {
     slot.linkActive = active;
     if (active) return;
     // Made again later, they would reach whatever is in the slot by then.
-    for (const [access, callOff] of [...slot.retrying]) {
+    for (const [access, callOff] of slot.retrying) {
       callOff();
       this.#abandon(access);
       this.#finish(now, access);
