@@ -47,7 +47,7 @@ async function start(message: ToBox): Promise<Ports> {
         rows: [{ slot: 0, valid: true, used: true, host: 'bench-host', path: 'p', generation: 1 }],
         outstandingReads: undefined,
         linkOptions: {},
-        fixedPart: '',
+        fixedPart: {},
         tableError: (errors) => new DxpuError('internal', JSON.stringify(errors)),
       };
       const node = new BoxNode(config, clock, log);

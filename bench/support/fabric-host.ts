@@ -66,8 +66,9 @@ class Fabric {
         maxPayloadBytes: mps,
         maxReadRequestBytes: mrrs,
       },
+      slots: [],
       linkOptions: {},
-      fixedPart: '',
+      fixedPart: {},
       tableError: (errors) => new DxpuError('internal', JSON.stringify(errors)),
     };
     const node = new HostNode({

@@ -11,6 +11,7 @@ import { checkBoxTable } from '#fabric/box-table';
 import type { TableError } from '#fabric/table-check';
 import { ConfigFile, type ConfigProblem } from './config-file.ts';
 import * as schema from './config-schema.ts';
+import { type FixedPart, fixedPartOf } from './fixed-part.ts';
 import { linkFields, linkOptionsOf } from './link-config.ts';
 
 const MIB = 2 ** 20;
@@ -37,7 +38,7 @@ const deviceSchema = schema.fields({
   nsPerFlop: z.number().min(0, 'must not be negative').optional(),
 });
 
-const boxSchema = schema.fields({
+export const boxSchema = schema.fields({
   box: schema.name,
   certificates: schema.certificates,
   listen: z.array(schema.endpoint).min(1, 'needs at least one address to listen on'),
@@ -72,14 +73,18 @@ export interface BoxConfig {
   readonly rows: readonly BoxRow[];
   readonly outstandingReads: number | undefined;
   readonly linkOptions: Partial<LinkOptions>;
-  /** What could not be changed without a restart: equal texts, nothing of it changed. */
-  readonly fixedPart: string;
+  /** What cannot be changed without a restart. */
+  readonly fixedPart: FixedPart;
   /** Turns what `BoxProxy.setTable` refuses into an error that shows the place in the file. */
   tableError(errors: readonly TableError[]): DxpuError;
 }
 
-/** Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place. */
-export function readBoxConfig(file: string): BoxConfig {
+/**
+ * Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place.
+ * With `inForce`, what a running box was started with, it fails too where a row is of a device that
+ * was added since: devices change by a restart alone.
+ */
+export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
   const source = new ConfigFile(file);
   const parsed = source.parse(boxSchema);
   const problems: ConfigProblem[] = [];
@@ -90,11 +95,38 @@ export function readBoxConfig(file: string): BoxConfig {
     }
     slots.add(device.slot);
   }
+  for (const [index, address] of parsed.listen.entries()) {
+    const other = parsed.listen.findIndex((one) => isSameListener(one, address));
+    if (other === index) continue;
+    problems.push({
+      path: ['listen', index],
+      message:
+        `port ${address.port} of this address is taken by listen[${other}] in line ` +
+        `${source.line(['listen', other])}`,
+    });
+  }
+  const rowOfSlot = new Map<number, number>();
   for (const [index, row] of parsed.table.entries()) {
+    const twice = rowOfSlot.get(row.slot);
+    if (twice === undefined) rowOfSlot.set(row.slot, index);
+    else {
+      const line = source.line(['table', twice, 'slot']);
+      problems.push({
+        path: ['table', index, 'slot'],
+        message: `slot ${row.slot} is twice: line ${line} has it already`,
+      });
+    }
     if (!slots.has(row.slot)) {
       problems.push({
         path: ['table', index, 'slot'],
         message: `there is no device in slot ${row.slot}; devices has ${[...slots].join(', ')}`,
+      });
+    } else if (inForce?.devices.every((device) => device.slot !== row.slot) === true) {
+      problems.push({
+        path: ['table', index, 'slot'],
+        message:
+          `the device of slot ${row.slot} is not one the box was started with: restart the box ` +
+          `(dxpu stop --process box-${inForce.id}, then dxpu box)`,
       });
     }
   }
@@ -138,9 +170,17 @@ export function readBoxConfig(file: string): BoxConfig {
     rows: parsed.table,
     outstandingReads: parsed.outstandingReads,
     linkOptions: linkOptionsOf(parsed.link),
-    fixedPart: createHash('sha256').update(JSON.stringify(fixed)).digest('hex'),
+    fixedPart: fixedPartOf(fixed),
     tableError,
   };
+}
+
+/** Whether the system would not let both listen. */
+function isSameListener(a: schema.Endpoint, b: schema.Endpoint): boolean {
+  if (a.port === 0 || a.port !== b.port) return a === b;
+  const hosts = [a.host.toLowerCase(), b.host.toLowerCase()];
+  if (hosts[0] === hosts[1] || hosts.includes('::')) return true;
+  return hosts.includes('0.0.0.0') && hosts.every((host) => !host.includes(':'));
 }
 
 /** A UUID that is the same at each start: name based, version 8 (RFC 9562), of box and slot. */

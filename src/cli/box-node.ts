@@ -6,12 +6,13 @@
  */
 import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import { createAccelerator } from '#devices/accel';
+import { type AcceleratorDevice, createAccelerator } from '#devices/accel';
 import { BoxLinks } from '#fabric/box-links';
 import { BoxProxy } from '#fabric/box-proxy';
 import type { StartableTransport } from '#fabric/fault-transport';
-import type { Device } from '#pcie/device';
+import type { Transport } from '#fabric/transport';
 import type { BoxConfig } from './box-config.ts';
+import type { CaptureBegin } from './capture-stream.ts';
 import {
   type CounterReport,
   type LinkReport,
@@ -19,11 +20,18 @@ import {
   reportLink,
 } from './counter-report.ts';
 import type { Logger } from './log.ts';
+import { RepeatedLog } from './repeated-log.ts';
+import { type RowsInForce, SlotReasons } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
+
+/** Under no generation: a quarantine outlasts them. */
+const QUARANTINED = 0;
 
 export interface BoxSlotReport {
   readonly slot: number;
   readonly state: string;
+  /** Why it is not in use, and the way out. */
+  readonly reason: string | undefined;
   readonly kind: string;
   readonly model: string;
   readonly memoryBytes: number;
@@ -37,7 +45,10 @@ export class BoxNode {
   readonly taps: Taps;
   readonly #clock: Clock;
   readonly #driver: TimerDriver;
-  readonly #devices: ReadonlyMap<number, Device>;
+  readonly #devices: ReadonlyMap<number, AcceleratorDevice>;
+  readonly #reasons = new SlotReasons();
+  /** Where connections came from, for the log. */
+  readonly #cameFrom = new WeakMap<Transport, string>();
 
   constructor(config: BoxConfig, clock: Clock, log: Logger) {
     this.#clock = clock;
@@ -58,14 +69,21 @@ export class BoxNode {
         : { outstandingReads: config.outstandingReads }),
       onEvent: (_now, event) => {
         const { kind, ...facts } = event;
+        if (kind === 'slot-gone') this.#reasons.note(event.slot, event.generation, event.reason);
+        if (kind === 'quarantined') this.#reasons.note(event.slot, QUARANTINED, event.reason);
         log[kind === 'slot-ready' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
       },
     });
+    const repeated = new RepeatedLog(log);
     this.links = new BoxLinks({
       local: { kind: 'box', id: config.id },
       user: this.proxy,
       options: config.linkOptions,
-      report: (_now, peer, message) => log.info({ peer: `${peer.kind} ${peer.id}` }, message),
+      report: (_now, peer, message, transport) => {
+        const from = transport === undefined ? undefined : this.#cameFrom.get(transport);
+        const facts = { peer: `${peer.kind} ${peer.id}`, ...(from === undefined ? {} : { from }) };
+        repeated.say('warn', facts, message, `${peer.id} ${message}`);
+      },
     });
     this.taps = new Taps({
       outgoing: 'up',
@@ -90,8 +108,9 @@ export class BoxNode {
     this.settle();
   }
 
-  /** A verified connection of a host. */
-  accept(transport: StartableTransport): void {
+  /** A verified connection of a host, from an address. */
+  accept(transport: StartableTransport, from?: string): void {
+    if (from !== undefined) this.#cameFrom.set(transport, from);
     const user = this.links.accept(this.#clock.now(), transport);
     transport.start({
       frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
@@ -111,6 +130,17 @@ export class BoxNode {
     this.settle();
   }
 
+  /** The function of a slot as it is configured now, for a capture. */
+  readFunction(slot: number): CaptureBegin['function'] {
+    const device = this.#devices.get(slot);
+    if (device === undefined) return undefined;
+    const bytes = Buffer.alloc(256);
+    for (let register = 0; register < bytes.length; register += 4) {
+      bytes.writeUInt32LE(device.readConfig(register), register);
+    }
+    return { bdf: device.bdf, configSpace: bytes.toString('hex') };
+  }
+
   settle(): void {
     this.proxy.flush(this.#clock.now());
     this.#driver.update();
@@ -125,9 +155,34 @@ export class BoxNode {
     return [...this.#devices].map(([slot, device]) => ({
       slot,
       state: this.proxy.slotState(slot),
+      reason: this.#reasonOf(slot),
       ...device.identity,
       counters: reportCounters(this.proxy.counters(slot)),
     }));
+  }
+
+  #reasonOf(slot: number): string | undefined {
+    const row = this.proxy.rows.find((one) => one.slot === slot && one.valid && one.used);
+    switch (this.proxy.slotState(slot)) {
+      case 'contained':
+        return this.#reasons.contained(slot, row?.generation ?? 0, 'its session ended');
+      case 'quarantined':
+        return `${this.#reasons.of(slot, QUARANTINED) ?? 'its scrub failed'}; restart the box`;
+      case 'ready': {
+        const host = row?.host ?? '';
+        return this.links.sessionId(host) === 0 ? `host ${host} is not connected` : undefined;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** What `dxpu reload` says of the table. */
+  rowsInForce(): RowsInForce {
+    const contained = this.slotReports()
+      .filter(({ state }) => state === 'contained' || state === 'quarantined')
+      .map(({ slot, state, reason }) => ({ slot, reason: reason ?? state }));
+    return { rows: this.proxy.rows.length, contained };
   }
 
   linkReports(): LinkReport[] {
@@ -137,6 +192,7 @@ export class BoxNode {
         `host ${host}`,
         sessionId === 0 ? 'down' : 'up',
         sessionId,
+        undefined,
         undefined,
         counters,
       );

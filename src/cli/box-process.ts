@@ -1,22 +1,24 @@
 /** `dxpu box`: a box proxy with its devices, as a process. */
+import { DxpuError } from '#base/errors';
 import { type Listener, listenTransports } from '#fabric/socket-endpoint';
 import { loadCredentials } from '#fabric/tls-identity';
 import type { PeerIdentity } from '#fabric/transport';
 import { type BoxConfig, readBoxConfig } from './box-config.ts';
 import { BoxNode } from './box-node.ts';
-import { type CaptureBegin, captureParams, captureStream } from './capture-stream.ts';
+import { captureHandlers } from './capture-stream.ts';
 import { reportCounters } from './counter-report.ts';
 import { EchoServers } from './echo-server.ts';
+import { ignoredChanges } from './fixed-part.ts';
 import { printLine } from './output.ts';
 import {
   createFrame,
-  parseParams,
   type ProcessFrame,
   type ProxyProcess,
   type ProxyProcessOptions,
   reportFaults,
   serveProcess,
 } from './proxy-process.ts';
+import { RepeatedLog } from './repeated-log.ts';
 
 export async function runBox(options: ProxyProcessOptions): Promise<void> {
   const config = readBoxConfig(options.config);
@@ -31,6 +33,7 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
     const node = new BoxNode(config, frame.clock, frame.log);
     node.setTable(config);
     const listeners: Listener[] = [];
+    const repeated = new RepeatedLog(frame.log);
     try {
       for (const { host, port } of config.listen) {
         const listener = await listenTransports({
@@ -38,12 +41,16 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
           port,
           clock: frame.clock,
           protection: { kind: 'tls', credentials, expected: { kind: 'host' } },
-          onTransport: (transport) => {
+          onTransport: (transport, from) => {
             const { faults, clock } = frame;
             if (faults.isCut(clock.now())) transport.close();
-            else node.accept(faults.wrap(transport));
+            else node.accept(faults.wrap(transport), from);
           },
-          onRefused: (error) => frame.log.warn(error.details, error.message),
+          onRefused: (error) => {
+            // Each connection has a port of its own: the reason alone makes two alike.
+            const reason = DxpuError.from(error.cause).message;
+            repeated.say('warn', error.details, error.message, reason);
+          },
         });
         listeners.push(listener);
         frame.log.info(`listening on ${listener.host}:${listener.port}`);
@@ -79,22 +86,19 @@ function boxProcess(
         links: node.linkReports(),
         faults: reportFaults(frame),
       }),
-      capture: (params, call) => {
-        node.checkSlot(parseParams(captureParams, params).slot);
-        call.emit({} satisfies CaptureBegin);
-        return captureStream(node.taps, params, call);
-      },
+      ...captureHandlers({
+        taps: node.taps,
+        checkSlot: (slot) => node.checkSlot(slot),
+        counters: (slot) => node.proxy.counters(slot),
+        readFunction: (slot) => node.readFunction(slot),
+      }),
       echo: (_params, call) => echo.open(call.signal, (ports) => call.emit(ports)),
     },
     reload: () => {
-      const next = readBoxConfig(options.config);
+      const next = readBoxConfig(options.config, config);
       node.setTable(next);
-      return {
-        rows: next.rows.length,
-        ...(next.fixedPart === config.fixedPart
-          ? {}
-          : { ignored: 'only the table was reloaded; the other changes need a restart' }),
-      };
+      const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
+      return { ...node.rowsInForce(), ...(ignored === undefined ? {} : { ignored }) };
     },
     stop: (reason) => {
       for (const listener of listeners) listener.close();

@@ -2,10 +2,21 @@
  * A YAML configuration file with its positions, so that every complaint names file, line and column,
  * the field, and what would be right.
  */
-import { readFileSync } from 'node:fs';
-import { isMap, isNode, isScalar, LineCounter, parseDocument, type Document } from 'yaml';
+import {
+  Composer,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  LineCounter,
+  Parser,
+  visit,
+  type Document,
+  type YAMLError,
+} from 'yaml';
 import type { z } from 'zod';
 import { DxpuError } from '#base/errors';
+import { MAX_CONFIG_DEPTH, readConfigText, tooDeepInText, tooDeepInTokens } from './config-text.ts';
 
 export type FieldPath = readonly (string | number)[];
 
@@ -25,39 +36,65 @@ export class ConfigFile {
   /** Reads and parses. Fails with a `DxpuError` for a missing file or broken YAML. */
   constructor(file: string) {
     this.file = file;
-    let text: string;
-    try {
-      text = readFileSync(file, 'utf8');
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code;
-      const reason =
-        code === 'ENOENT'
-          ? 'there is no such file'
-          : code === 'EACCES'
-            ? 'this user may not read it'
-            : code === 'EISDIR'
-              ? 'it is a folder'
-              : (error as Error).message;
-      throw new DxpuError(
-        DxpuError.from(error).code,
-        `cannot read the configuration ${file}: ${reason}`,
-        { cause: error },
-      );
-    }
+    const text = readConfigText(file);
     this.#lines = new LineCounter();
-    this.#document = parseDocument(text, {
+    this.#document = this.#compose(text);
+    for (const problem of [...this.#document.errors, ...this.#document.warnings]) {
+      throw this.#errorAt(problem.pos[0], yamlMessage(problem, text));
+    }
+    visit(this.#document, {
+      Pair: (_key, pair) => {
+        if (isScalar(pair.key) || isAlias(pair.key)) return;
+        const at = isNode(pair.key) ? (pair.key.range?.[0] ?? 0) : 0;
+        throw this.#errorAt(at, 'the name of a field must be plain text, not a list or a group');
+      },
+    });
+  }
+
+  #compose(text: string): Document.Parsed {
+    const textDepth = tooDeepInText(text);
+    // The parser tells the counter where lines begin; without it there are none yet.
+    if (textDepth >= 0) {
+      for (let end = -1; ; ) {
+        this.#lines.addNewLine(end + 1);
+        end = text.indexOf('\n', end + 1);
+        if (end < 0) break;
+      }
+      throw this.#errorAt(textDepth, TOO_DEEP);
+    }
+    const tokens = [...new Parser(this.#lines.addNewLine).parse(text)];
+    const tokenDepth = tooDeepInTokens(tokens);
+    if (tokenDepth >= 0) throw this.#errorAt(tokenDepth, TOO_DEEP);
+    const composer = new Composer<never>({
       lineCounter: this.#lines,
       prettyErrors: false,
       uniqueKeys: true,
       version: '1.2',
     });
-    const [broken] = this.#document.errors;
-    if (broken !== undefined) {
-      const { line, col } = this.#lines.linePos(broken.pos[0]);
-      throw new DxpuError('invalid_argument', `${file}:${line}:${col}: ${broken.message}`, {
-        details: { file, line, column: col },
-      });
+    const [first, second] = composer.compose(tokens, true, text.length);
+    if (second !== undefined) {
+      throw this.#errorAt(second.range[0], 'a second document begins here: one file is one');
     }
+    // With `forceDoc` there is always one.
+    return first as Document.Parsed;
+  }
+
+  #errorAt(offset: number, message: string): DxpuError {
+    const { line, col } = this.#lines.linePos(offset);
+    const at = { line: Math.max(1, line), column: Math.max(1, col) };
+    return new DxpuError('invalid_argument', `${this.file}:${at.line}:${at.column}: ${message}`, {
+      details: { file: this.file, ...at },
+    });
+  }
+
+  /** Whether the file has something at `path`. */
+  has(path: FieldPath): boolean {
+    return this.#document.hasIn(path);
+  }
+
+  /** The line a field is in. */
+  line(path: FieldPath): number {
+    return this.#position({ path, message: '' }).line;
   }
 
   /** The configuration as `schema` has it. Fails with every problem found, one a line. */
@@ -66,7 +103,12 @@ export class ConfigFile {
     try {
       value = this.#document.toJS({ maxAliasCount: 100 });
     } catch (error) {
-      throw new DxpuError('invalid_argument', `${this.file}: ${(error as Error).message}`);
+      // What is left to fail: aliases that unfold to more than anybody meant.
+      throw new DxpuError(
+        'invalid_argument',
+        `${this.file}: its aliases (*name) unfold to too much: write it out instead`,
+        { cause: error },
+      );
     }
     const result = schema.safeParse(value ?? {}, { reportInput: true });
     if (result.success) return result.data;
@@ -82,11 +124,13 @@ export class ConfigFile {
       return { file: this.file, line, column, field, message };
     });
     placed.sort((a, b) => a.line - b.line || a.column - b.column);
-    return new DxpuError(
-      'invalid_argument',
-      placed.map((p) => `${p.file}:${p.line}:${p.column}: ${p.message}`).join('\n'),
-      { details: { problems: placed } },
-    );
+    const shown = placed
+      .slice(0, MAX_SHOWN_PROBLEMS)
+      .map((p) => `${p.file}:${p.line}:${p.column}: ${p.message}`);
+    if (placed.length > shown.length) shown.push(`and ${placed.length - shown.length} more`);
+    return new DxpuError('invalid_argument', shown.join('\n'), {
+      details: { problems: placed },
+    });
   }
 
   /** Where a field is; where it is missing, the nearest thing around it. */
@@ -124,12 +168,35 @@ export class ConfigFile {
   }
 }
 
+const MAX_SHOWN_PROBLEMS = 20;
+const TOO_DEEP = `more than ${MAX_CONFIG_DEPTH} levels of lists and groups: no configuration needs them`;
+
+/** The library's words where they serve, ours where they are for its programmers. */
+function yamlMessage(problem: YAMLError, text: string): string {
+  const source = shortened(text.slice(...problem.pos).trim());
+  switch (problem.code) {
+    case 'TAG_RESOLVE_FAILED':
+      return `${source}: a configuration has no tags`;
+    case 'BAD_DIRECTIVE':
+      return `${source}: a configuration has no directives`;
+    default:
+      return shortened(problem.message, 200);
+  }
+}
+
+const MAX_QUOTED = 60;
+
+/** `text`, or its beginning where it is long. */
+export function shortened(text: string, limit = MAX_QUOTED): string {
+  return text.length <= limit ? text : `${text.slice(0, limit)}…`;
+}
+
 /** `slots[0].prefetchable.base` */
 function formatPath(path: FieldPath): string {
   let text = '';
   for (const part of path) {
     if (typeof part === 'number') text += `[${part}]`;
-    else text += text === '' ? part : `.${part}`;
+    else text += text === '' ? shortened(part) : `.${shortened(part)}`;
   }
   return text;
 }
@@ -190,5 +257,5 @@ function describe(value: unknown): string {
   if (value === null) return 'empty';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'a group of fields';
-  return JSON.stringify(value);
+  return shortened(JSON.stringify(value));
 }

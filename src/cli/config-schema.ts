@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { DxpuError } from '#base/errors';
 import { isIdentityName } from '#fabric/tls-identity';
+import { shortened } from './config-file.ts';
 import { parseDuration, parseSize } from './quantity.ts';
 
 const MIB = 2 ** 20;
@@ -129,8 +130,14 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** `address:port`, IPv6 addresses in brackets. */
+/** `address:port`, IPv6 addresses in brackets; port 0 takes a free one. */
 export const endpoint = z.string().transform(guarded(parseEndpoint));
+
+/** As `endpoint`, of somebody to connect to. */
+export const peerEndpoint = endpoint.refine(
+  ({ port }) => port !== 0,
+  'port 0 leads nowhere: write the port the box listens on',
+);
 
 export function parseEndpoint(text: string): Endpoint {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text);
@@ -150,7 +157,9 @@ function guarded<I, O>(parse: (value: I) => O): (value: I, context: z.Refinement
     try {
       return parse(value);
     } catch (error) {
-      context.addIssue({ code: 'custom', message: DxpuError.from(error).message });
+      const { message } = DxpuError.from(error);
+      const quoted = JSON.stringify(value);
+      context.addIssue({ code: 'custom', message: message.replace(quoted, shortened(quoted)) });
       return z.NEVER;
     }
   };

@@ -4,6 +4,7 @@ import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { DxpuError } from '#base/errors';
 import { readBoxConfig } from './box-config.ts';
+import { ignoredChanges } from './fixed-part.ts';
 import { readHostConfig } from './host-config.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-config-'));
@@ -146,9 +147,112 @@ describe('a host configuration', () => {
 
   it('knows what a reload cannot change', () => {
     const before = readHostConfig(written(HOST)).fixedPart;
-    const table = HOST.replace('generation: 7', 'generation: 8');
-    expect(readHostConfig(written(table)).fixedPart).toBe(before);
-    expect(readHostConfig(written(HOST.replace('7001', '7003'))).fixedPart).not.toBe(before);
+    const table = readHostConfig(written(HOST.replace('generation: 7', 'generation: 8')));
+    expect(ignoredChanges(before, table.fixedPart)).toBeUndefined();
+    const port = readHostConfig(written(`${HOST.replace('7001', '7003')}maxPayload: 128\n`));
+    expect(ignoredChanges(before, port.fixedPart)).toBe(
+      'only the table was reloaded; what changed in paths, maxPayload needs a restart',
+    );
+  });
+
+  // A reload once built rows from windows and buses the running soft host did not have.
+  it.each([
+    [
+      'secondaryBus: 1',
+      'secondaryBus: 9',
+      '7:19: slots[0].secondaryBus: a running host keeps the windows of slot 0: restart the host ' +
+        '(dxpu stop --process host-h1, then dxpu host), or put back bus 1',
+    ],
+    [
+      '{ base: 0xe0000000, size: 16MiB }',
+      '{ base: 0xd0000000, size: 16MiB }',
+      /^8:22: slots\[0\]\.nonPrefetchable: .* put back 0xe0000000-0xe0ffffff$/,
+    ],
+    [
+      'table:\n',
+      `  - { base: 0x8000000, size: 1MiB }\ntable:
+  - { virtualSlot: 2, box: b1, slot: 4, path: p0, generation: 8 }\n`,
+      /there is no virtual slot 2/,
+    ],
+    [
+      'memory:\n',
+      `  - slot: 2
+    secondaryBus: 3
+    nonPrefetchable: { base: 0xe2000000, size: 16MiB }
+    prefetchable: { base: 0x4008000000, size: 64MiB }
+memory:\n`,
+      undefined,
+    ],
+    [
+      'generation: 7 }',
+      'generation: 7 }\n  - { virtualSlot: 1, box: b2, slot: 4, path: p1, generation: 8 }',
+      /^19:\d+: table\[1\]\.path: path p1 to box b2 is not one the host was started with: restart/,
+    ],
+  ])('reloaded with %j changed to %j says what a running host cannot take', (from, to, message) => {
+    const before = readHostConfig(written(HOST));
+    const text = HOST.replace(from, to).replace(
+      'slots:\n',
+      to.includes('b2')
+        ? '  - { name: p1, box: b2, address: "127.0.0.1:7009" }\nslots:\n'
+        : 'slots:\n',
+    );
+    const again = (file: string): unknown => readHostConfig(file, before);
+    if (message === undefined) {
+      // A slot no row names is not in force, and in nobody's way.
+      expect(() => again(written(text))).not.toThrow();
+      const row = text.replace(
+        'generation: 7 }',
+        'generation: 7 }\n  - { virtualSlot: 2, box: b1, slot: 4, path: p0, generation: 8 }',
+      );
+      expect(complaint(again, row)).toMatch(
+        /^22:\d+: table\[1\]\.virtualSlot: virtual slot 2 is not one the host was started with/,
+      );
+      return;
+    }
+    const said = complaint(again, text);
+    if (typeof message === 'string') expect(said).toBe(message);
+    else expect(said).toMatch(message);
+  });
+
+  // It once said of such a row that its bus and windows were taken, by itself.
+  it('with a virtual slot or a box slot in two rows says that, and nothing else', () => {
+    const row = (text: string): string => `${HOST}  - { ${text}, path: p0, generation: 8 }\n`;
+    expect(complaint(readHostConfig, row('virtualSlot: 0, box: b1, slot: 4'))).toBe(
+      '18:20: table[1].virtualSlot: virtual slot 0 is twice: line 17 has it already',
+    );
+    expect(complaint(readHostConfig, row('virtualSlot: 1, box: b1, slot: 3'))).toBe(
+      '18:38: table[1].slot: slot 3 of box b1 is twice: line 17 has it already',
+    );
+  });
+
+  // It once pointed at memory[0], which is not in the file, on line 2.
+  it('with a window over the memory it does not have shows the window', () => {
+    const text = HOST.replace('memory:\n  - { base: 0, size: 64MiB }\n', '');
+    expect(complaint(readHostConfig, text.replace('0xe0000000', '0x2000000'))).toBe(
+      "8:22: slots[0].nonPrefetchable: 0x2000000-0x2ffffff overlaps the host's memory, " +
+        '0x0-0x3ffffff where the file has no memory: move the window, or write another memory',
+    );
+  });
+
+  it('that could never run is refused by --check too', () => {
+    expect(hostComplaint('127.0.0.1:7001', '127.0.0.1:0')).toContain(
+      '4:35: paths[0].address: port 0 leads nowhere',
+    );
+    expect(hostComplaint('base: 0, size: 64MiB', 'base: 0, size: 0')).toContain(
+      'from 4KiB to 4GiB',
+    );
+    expect(hostComplaint('base: 0, size: 64MiB', 'base: 0, size: 1024GiB')).toContain('to 4GiB');
+    expect(hostComplaint('base: 0,', 'base: 0xfee00000,')).toContain(
+      '0xfee00000-0xfeefffff, where interrupts go',
+    );
+    const same = '"127.0.0.1:7001", "127.0.0.1:7001"';
+    expect(boxComplaint('"127.0.0.1:7001", "[::1]:7002"', same)).toBe(
+      '3:28: listen[1]: port 7001 of this address is taken by listen[0] in line 3',
+    );
+    const all = '"127.0.0.1:7001", "0.0.0.0:7001"';
+    expect(boxComplaint('"127.0.0.1:7001", "[::1]:7002"', all)).toContain('listen[1]: port 7001');
+    const free = BOX.replace('"127.0.0.1:7001", "[::1]:7002"', '"127.0.0.1:0", "127.0.0.1:0"');
+    expect(() => readBoxConfig(written(free))).not.toThrow();
   });
 
   it('that is missing or a folder is named', () => {
@@ -197,9 +301,23 @@ describe('a box configuration', () => {
     expect(boxComplaint(from, to)).toContain(message);
   });
 
-  it('with one slot in two rows shows the second', () => {
+  it('with one slot in two rows shows the second, and names the line of the first', () => {
     const row = '  - { slot: 3, host: h1, path: p0, generation: 7 }\n';
-    expect(complaint(readBoxConfig, `${BOX}${row}`)).toMatch(/^8:\d+: table\[1\]\.slot: /);
+    expect(complaint(readBoxConfig, `${BOX}${row}`)).toBe(
+      '8:13: table[1].slot: slot 3 is twice: line 7 has it already',
+    );
+  });
+
+  it('reloaded with a row of a new device says that this takes a restart', () => {
+    const before = readBoxConfig(written(BOX));
+    const text = BOX.replace('table:\n', '  - { slot: 4, kind: accel }\ntable:\n');
+    const row = '  - { slot: 4, host: h1, path: p0, generation: 8 }\n';
+    const again = (file: string): unknown => readBoxConfig(file, before);
+    expect(() => again(written(text))).not.toThrow();
+    expect(complaint(again, `${text}${row}`)).toBe(
+      '9:13: table[1].slot: the device of slot 4 is not one the box was started with: restart ' +
+        'the box (dxpu stop --process box-b1, then dxpu box)',
+    );
   });
 });
 

@@ -43,6 +43,8 @@ export interface LinkReport {
   readonly state: string;
   readonly sessionId: number;
   readonly path: string | undefined;
+  /** While there is no connection: what was in the way of the last one. */
+  readonly problem: string | undefined;
   readonly rttLastNs: number;
   readonly rttMinNs: number;
   readonly rttMeanNs: number;
@@ -55,6 +57,7 @@ export function reportLink(
   state: string,
   sessionId: number,
   path: string | undefined,
+  problem: string | undefined,
   counters: LinkCounters,
 ): LinkReport {
   const { rttLastNs, rttMinNs, rttCount, rttSumNs: _sum, ...rest } = counters;
@@ -63,6 +66,7 @@ export function reportLink(
     state,
     sessionId,
     path,
+    problem,
     rttLastNs,
     rttMinNs,
     rttMeanNs: counters.rttMeanNs,

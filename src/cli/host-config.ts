@@ -1,5 +1,4 @@
 /** The configuration of `dxpu host`. */
-import { createHash } from 'node:crypto';
 import * as path from 'node:path';
 import { z } from 'zod';
 import type { DxpuError } from '#base/errors';
@@ -11,15 +10,23 @@ import type { TableError } from '#fabric/table-check';
 import type { SoftHostOptions } from '#host/root-complex';
 import { ConfigFile, type ConfigProblem, type FieldPath } from './config-file.ts';
 import * as schema from './config-schema.ts';
+import { type FixedPart, fixedPartOf } from './fixed-part.ts';
+import {
+  checkMemory,
+  checkRunning,
+  checkWindows,
+  type Range,
+  type SlotWindows,
+} from './host-config-checks.ts';
 import { linkFields, linkOptionsOf } from './link-config.ts';
 
 const MIB = 2 ** 20;
 
-const hostSchema = schema.fields({
+export const hostSchema = schema.fields({
   host: schema.name,
   certificates: schema.certificates,
   paths: z
-    .array(schema.fields({ name: schema.name, box: schema.name, address: schema.endpoint }))
+    .array(schema.fields({ name: schema.name, box: schema.name, address: schema.peerEndpoint }))
     .min(1, 'needs at least one path to a box'),
   slots: z
     .array(
@@ -62,20 +69,25 @@ export interface HostConfig {
   readonly id: string;
   readonly credentialFiles: CredentialFiles;
   readonly paths: readonly PathToBox[];
+  readonly slots: readonly SlotWindows[];
   readonly rows: readonly HostRow[];
   readonly softHost: Pick<
     SoftHostOptions,
     'ports' | 'memory' | 'maxPayloadBytes' | 'maxReadRequestBytes'
   >;
   readonly linkOptions: Partial<LinkOptions>;
-  /** What could not be changed without a restart: equal texts, nothing of it changed. */
-  readonly fixedPart: string;
+  /** What cannot be changed without a restart. */
+  readonly fixedPart: FixedPart;
   /** Turns what `HostProxy.setTable` refuses into an error that shows the place in the file. */
   tableError(errors: readonly TableError[]): DxpuError;
 }
 
-/** Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place. */
-export function readHostConfig(file: string): HostConfig {
+/**
+ * Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place.
+ * With `inForce`, what a running host was started with, it fails too where a row needs a slot or a
+ * path that differs from it: those change by a restart alone.
+ */
+export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
   const source = new ConfigFile(file);
   const parsed = source.parse(hostSchema);
   const problems: ConfigProblem[] = [];
@@ -94,7 +106,7 @@ export function readHostConfig(file: string): HostConfig {
     complain(['slots'], `virtual slots must be numbered from 0 without gaps; ${gap} is missing`);
   }
   checkWindows(parsed.slots, complain);
-  checkMemory(parsed.memory, parsed.slots, complain);
+  checkMemory(parsed.memory, source.has(['memory']), parsed.slots, complain);
 
   const seenPaths = new Map<string, string>();
   for (const [index, one] of parsed.paths.entries()) {
@@ -102,7 +114,25 @@ export function readHostConfig(file: string): HostConfig {
     if (seenPaths.has(key)) complain(['paths', index, 'name'], `path ${one.name} is twice`);
     seenPaths.set(key, one.name);
   }
+  const virtualSlots = new Map<number, number>();
+  const boxSlots = new Map<string, number>();
   for (const [index, row] of parsed.table.entries()) {
+    const twice = virtualSlots.get(row.virtualSlot);
+    if (twice === undefined) virtualSlots.set(row.virtualSlot, index);
+    else {
+      const line = source.line(['table', twice, 'virtualSlot']);
+      complain(
+        ['table', index, 'virtualSlot'],
+        `virtual slot ${row.virtualSlot} is twice: line ${line} has it already`,
+      );
+    }
+    const boxSlot = `slot ${row.slot} of box ${row.box}`;
+    const other = row.used ? boxSlots.get(boxSlot) : undefined;
+    if (row.used && other === undefined) boxSlots.set(boxSlot, index);
+    if (other !== undefined && twice === undefined) {
+      const line = source.line(['table', other, 'slot']);
+      complain(['table', index, 'slot'], `${boxSlot} is twice: line ${line} has it already`);
+    }
     if (!slotIndex.has(row.virtualSlot)) {
       complain(
         ['table', index, 'virtualSlot'],
@@ -119,6 +149,7 @@ export function readHostConfig(file: string): HostConfig {
       );
     }
   }
+  if (inForce !== undefined) checkRunning(inForce, parsed, slotIndex, complain);
   if (problems.length > 0) throw source.error(problems);
 
   const rows = parsed.table.map((row): HostRow => {
@@ -160,6 +191,7 @@ export function readHostConfig(file: string): HostConfig {
       host: one.address.host,
       port: one.address.port,
     })),
+    slots: parsed.slots,
     rows,
     softHost: {
       ports: ordered.map((slot) => ({
@@ -174,12 +206,12 @@ export function readHostConfig(file: string): HostConfig {
       maxReadRequestBytes: parsed.maxReadRequest,
     },
     linkOptions: linkOptionsOf(parsed.link),
-    fixedPart: createHash('sha256').update(JSON.stringify(fixed)).digest('hex'),
+    fixedPart: fixedPartOf(fixed),
     tableError,
   };
 }
 
-function toWindow(window: { base: number; size: number }): HostRow['prefetchable'] {
+function toWindow(window: Range): HostRow['prefetchable'] {
   return { base: window.base, limit: window.base + window.size - 1 };
 }
 
@@ -198,65 +230,4 @@ function placeOfField(
     }
   }
   return ['table', error.row, ...parts];
-}
-
-type Range = { readonly base: number; readonly size: number };
-
-function checkWindows(
-  slots: readonly {
-    readonly slot: number;
-    readonly secondaryBus: number;
-    readonly nonPrefetchable: Range;
-    readonly prefetchable: Range;
-  }[],
-  complain: (at: FieldPath, message: string) => void,
-): void {
-  const seen: { range: Range; name: string }[] = [];
-  const buses = new Map<number, number>();
-  for (const [index, slot] of slots.entries()) {
-    const other = buses.get(slot.secondaryBus);
-    if (other !== undefined) {
-      complain(
-        ['slots', index, 'secondaryBus'],
-        `bus ${slot.secondaryBus} is that of slot ${other}; each needs one of its own`,
-      );
-    }
-    buses.set(slot.secondaryBus, slot.slot);
-    for (const kind of ['nonPrefetchable', 'prefetchable'] as const) {
-      const range = slot[kind];
-      const clash = seen.find((one) => overlap(one.range, range));
-      if (clash !== undefined) {
-        complain(['slots', index, kind], `overlaps the ${clash.name}; give each its own addresses`);
-      }
-      seen.push({ range, name: `${kind} window of slot ${slot.slot}` });
-    }
-  }
-}
-
-function checkMemory(
-  memory: readonly Range[],
-  slots: readonly {
-    readonly slot: number;
-    readonly nonPrefetchable: Range;
-    readonly prefetchable: Range;
-  }[],
-  complain: (at: FieldPath, message: string) => void,
-): void {
-  for (const [index, region] of memory.entries()) {
-    for (const part of ['base', 'size'] as const) {
-      if (region[part] % 4096 !== 0) complain(['memory', index, part], 'must be 4 KiB aligned');
-    }
-    if (memory.slice(0, index).some((other) => overlap(other, region))) {
-      complain(['memory', index], 'overlaps a region above it');
-    }
-    for (const slot of slots) {
-      if (overlap(slot.nonPrefetchable, region) || overlap(slot.prefetchable, region)) {
-        complain(['memory', index], `overlaps a window of slot ${slot.slot}`);
-      }
-    }
-  }
-}
-
-function overlap(a: Range, b: Range): boolean {
-  return a.base < b.base + b.size && b.base < a.base + a.size;
 }

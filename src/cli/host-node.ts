@@ -8,6 +8,7 @@ import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { formatBdf, type Nanos } from '#base/units';
 import type { StartableTransport } from '#fabric/fault-transport';
+import { NOBODY_LISTENS } from '#fabric/socket-endpoint';
 import { HostLink } from '#fabric/host-link';
 import type { LinkTap } from '#fabric/link-options';
 import { HostProxy } from '#fabric/host-proxy';
@@ -24,6 +25,8 @@ import {
 } from './counter-report.ts';
 import type { HostConfig, PathToBox } from './host-config.ts';
 import type { Logger } from './log.ts';
+import { RepeatedLog } from './repeated-log.ts';
+import { type RowsInForce, SlotReasons } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
 
 export interface HostNodeOptions {
@@ -47,7 +50,20 @@ export interface HostSlotReport {
       }
     | undefined;
   readonly problem: string | undefined;
+  /** Why it is not in use, and the way out. */
+  readonly reason: string | undefined;
   readonly counters: CounterReport;
+}
+
+interface BoxLink {
+  readonly link: HostLink;
+  readonly paths: readonly PathToBox[];
+  /** What was in the way of the last connection. */
+  problem: string | undefined;
+  /** Whether there has been a connection yet. */
+  wasUp: boolean;
+  /** Problems logged since the last connection, by path. */
+  readonly logged: Map<string, string>;
 }
 
 export class HostNode {
@@ -58,12 +74,15 @@ export class HostNode {
   readonly #options: HostNodeOptions;
   readonly #clock: Clock;
   readonly #driver: TimerDriver;
-  readonly #links = new Map<string, { link: HostLink; paths: readonly PathToBox[] }>();
+  readonly #links = new Map<string, BoxLink>();
+  readonly #reasons = new SlotReasons();
+  readonly #repeated: RepeatedLog;
 
   constructor(options: HostNodeOptions) {
     const { config, clock, log } = options;
     this.#options = options;
     this.#clock = clock;
+    this.#repeated = new RepeatedLog(log);
     this.soft = new SoftHost({ ...config.softHost, onDeadline: () => this.#driver.update() });
     this.hotPlug = new HotPlug(this.soft, {
       added: (_now, fn) =>
@@ -77,6 +96,9 @@ export class HostNode {
       rootSide: this.soft,
       onEvent: (_now, event) => {
         const { kind, ...facts } = event;
+        if (kind === 'slot-down') {
+          this.#reasons.note(event.virtualSlot, event.generation, event.reason);
+        }
         log[kind === 'slot-up' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
       },
     });
@@ -110,30 +132,52 @@ export class HostNode {
   }
 
   #startLink(box: string, paths: readonly PathToBox[]): void {
-    const { config, log, newSessionId } = this.#options;
-    let lastReport = '';
+    const { config, newSessionId } = this.#options;
     const link: HostLink = new HostLink({
       local: { kind: 'host', id: config.id },
       peer: { kind: 'box', id: box },
       paths: paths.length,
       user: this.proxy,
       sink: {
-        connect: (_now, pathIndex) => void this.#connect(link, paths[pathIndex]),
-        report: (_now, peer, message) => {
-          // An attempt a second that fails alike is one event, not a log full of them.
-          const level = message === lastReport ? 'debug' : 'info';
-          lastReport = message;
-          log[level]({ peer: `${peer.kind} ${peer.id}` }, message);
-        },
+        connect: (_now, pathIndex) => void this.#connect(boxLink, paths[pathIndex]),
+        report: (_now, _peer, message) => this.#report(boxLink, message),
       },
       newSessionId,
       options: config.linkOptions,
     });
-    this.#links.set(box, { link, paths });
+    const boxLink: BoxLink = { link, paths, problem: undefined, wasUp: false, logged: new Map() };
+    this.#links.set(box, boxLink);
     link.start(this.#clock.now());
   }
 
-  async #connect(link: HostLink, path: PathToBox | undefined): Promise<void> {
+  #report(boxLink: BoxLink, problem: string): void {
+    boxLink.problem = problem;
+    const { link, paths, wasUp, logged } = boxLink;
+    const path = paths[link.pathIndex];
+    const facts = { peer: `box ${link.peer.id}`, path: path?.name };
+    // A box that is not there yet is no fault: the two may be started in any order.
+    const waits = !wasUp && problem.endsWith(NOBODY_LISTENS);
+    const where = `${path?.host}:${path?.port}`;
+    const message = waits
+      ? `waiting for box ${link.peer.id} at ${where}: ${NOBODY_LISTENS}`
+      : problem;
+    // An attempt a second that fails alike is one event, not a log full of them.
+    const key = path?.name ?? '';
+    if (logged.get(key) === message) {
+      this.#options.log.debug(facts, message);
+      return;
+    }
+    logged.set(key, message);
+    this.#repeated.say(
+      waits ? 'info' : 'warn',
+      facts,
+      message,
+      `${link.peer.id} ${key} ${message}`,
+    );
+  }
+
+  async #connect(boxLink: BoxLink, path: PathToBox | undefined): Promise<void> {
+    const { link } = boxLink;
     let transport: StartableTransport;
     try {
       if (path === undefined) throw new DxpuError('internal', 'there is no such path');
@@ -153,6 +197,9 @@ export class HostNode {
         this.settle();
         if (announced || link.state !== 'up') return;
         announced = true;
+        boxLink.wasUp = true;
+        boxLink.problem = undefined;
+        boxLink.logged.clear();
         const how = link.counters.resumes > resumes ? 'session resumed' : 'session begun';
         this.#options.log.info({ peer: `box ${path.box}`, path: path.name }, how);
       },
@@ -215,12 +262,14 @@ export class HostNode {
     const fn = this.hotPlug.functionAt(slot);
     if (fn !== undefined) return fn;
     const problem = this.hotPlug.problemAt(slot);
+    const state = this.proxy.slotState(slot);
+    const reason = this.#reasonOf(slot);
     throw new DxpuError(
       'unavailable',
       problem === undefined
-        ? `virtual slot ${slot} has no function: it is ${this.proxy.slotState(slot)}`
+        ? `virtual slot ${slot} has no function: it is ${state}${reason === undefined ? '' : ` (${reason})`}`
         : `virtual slot ${slot} has no usable function: ${problem.message}`,
-      { details: { slot, state: this.proxy.slotState(slot), problem: problem?.kind } },
+      { details: { slot, state, reason, problem: problem?.kind } },
     );
   }
 
@@ -249,18 +298,53 @@ export class HostNode {
                 bars: fn.bars,
               },
         problem: this.hotPlug.problemAt(slot)?.message,
+        reason: this.#reasonOf(slot),
         counters: reportCounters(this.proxy.counters(slot)),
       };
     });
   }
 
+  #reasonOf(virtualSlot: number): string | undefined {
+    const row = this.proxy.rows.find((one) => one.virtualSlot === virtualSlot && one.used);
+    if (row === undefined) return undefined;
+    const { box, slot, generation } = row;
+    switch (this.proxy.slotState(virtualSlot)) {
+      case 'contained': {
+        const otherwise = `box ${box} has contained slot ${slot}`;
+        return this.#reasons.contained(virtualSlot, generation, otherwise);
+      }
+      case 'waiting': {
+        const boxLink = this.#links.get(box);
+        if (boxLink?.link.state === 'up') {
+          return (
+            `box ${box} has not said that slot ${slot} is ready: look for a row with host ` +
+            `${this.#options.config.id} and generation ${generation} in its table`
+          );
+        }
+        const why = boxLink?.problem === undefined ? '' : `: ${boxLink.problem}`;
+        return `no connection to box ${box} yet${why}`;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** What `dxpu reload` says of the table. */
+  rowsInForce(): RowsInForce {
+    const contained = this.slotReports()
+      .filter(({ state }) => state === 'contained')
+      .map(({ slot, state, reason }) => ({ slot, reason: reason ?? state }));
+    return { rows: this.proxy.rows.length, contained };
+  }
+
   linkReports(): LinkReport[] {
-    return [...this.#links].map(([box, { link, paths }]) =>
+    return [...this.#links].map(([box, { link, paths, problem }]) =>
       reportLink(
         `box ${box}`,
         link.state,
         link.sessionId,
         paths[link.pathIndex]?.name,
+        link.state === 'up' ? undefined : problem,
         link.counters,
       ),
     );

@@ -11,10 +11,11 @@ import { formatListing } from '#host/listing';
 import type { SoftHost } from '#host/root-complex';
 import type { Task } from '#host/task';
 import { AccelJobs } from './accel-jobs.ts';
-import { type CaptureBegin, captureParams, captureStream } from './capture-stream.ts';
+import { type CaptureBegin, captureHandlers } from './capture-stream.ts';
 import { reportCounters } from './counter-report.ts';
 import { type HostConfig, readHostConfig } from './host-config.ts';
 import { HostNode } from './host-node.ts';
+import { ignoredChanges } from './fixed-part.ts';
 import { printLine } from './output.ts';
 import {
   createFrame,
@@ -85,36 +86,32 @@ function hostProcess(
         faults: reportFaults(frame),
       }),
       listing: () => ({ text: formatListing(node.soft, node.hotPlug, { verbose: true }) }),
-      capture: async (params, call) => {
-        const { slot } = parseParams(captureParams, params);
-        node.checkSlot(slot);
-        call.emit(await beginCapture(node, slot));
-        return captureStream(node.taps, params, call);
-      },
+      ...captureHandlers({
+        taps: node.taps,
+        checkSlot: (slot) => node.checkSlot(slot),
+        counters: (slot) => node.proxy.counters(slot),
+        readFunction: (slot) => readFunction(node, slot),
+      }),
       run: (params, call) => jobs.run(params, call),
       wait: (params) => waitForFunctions(node, params),
       'round-trip': (params) => roundTrip(node, credentials, params),
     },
     reload: () => {
-      const next = readHostConfig(options.config);
+      const next = readHostConfig(options.config, config);
       node.setTable(next);
-      return {
-        rows: next.rows.length,
-        ...(next.fixedPart === config.fixedPart
-          ? {}
-          : { ignored: 'only the table was reloaded; the other changes need a restart' }),
-      };
+      const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
+      return { ...node.rowsInForce(), ...(ignored === undefined ? {} : { ignored }) };
     },
     stop: (reason) => node.stop(reason),
   };
 }
 
 /** What a replay needs to know of the function; read before the capture, so that it is not in it. */
-async function beginCapture(node: HostNode, slot: number): Promise<CaptureBegin> {
+async function readFunction(node: HostNode, slot: number): Promise<CaptureBegin['function']> {
   const fn = node.hotPlug.functionAt(slot);
-  if (fn === undefined) return {};
+  if (fn === undefined) return undefined;
   const configSpace = await node.run(readConfigSpace(node.soft, fn.bdf));
-  return { function: { bdf: fn.bdf, configSpace: configSpace.toString('hex') } };
+  return { bdf: fn.bdf, configSpace: configSpace.toString('hex') };
 }
 
 function* readConfigSpace(host: SoftHost, bdf: number): Task<Buffer> {

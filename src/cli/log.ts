@@ -1,8 +1,11 @@
 /** Logs of the long-running processes: to stderr, a line each; JSON where nobody looks on. */
 import { type Logger, pino } from 'pino';
 import colors from 'picocolors';
+import { DxpuError } from '#base/errors';
 
 export type { Logger } from 'pino';
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 const LEVEL_NAMES: Readonly<Record<number, string>> = {
   10: 'trace',
@@ -21,13 +24,24 @@ export interface LogOptions {
 
 export function createLog(name: string, options: LogOptions = {}): Logger {
   const format = options.format ?? (process.stderr.isTTY ? 'text' : 'json');
-  const level = options.level ?? process.env.DXPU_LOG ?? 'info';
+  const level = options.level ?? levelOfEnvironment() ?? 'info';
   const base = { name };
   const write = format === 'json' ? undefined : { write: (line: string) => writeText(line) };
   // Synchronous: the last words before an end must not get lost.
   return pino(
     { level, base, timestamp: pino.stdTimeFunctions.isoTime },
     write ?? pino.destination({ dest: 2, sync: true }),
+  );
+}
+
+/** `$DXPU_LOG`, which unlike an option nobody has checked. */
+function levelOfEnvironment(): string | undefined {
+  const level = process.env.DXPU_LOG;
+  if (level === undefined || level === '') return undefined;
+  if (LOG_LEVELS.some((known) => known === level)) return level;
+  throw new DxpuError(
+    'invalid_argument',
+    `DXPU_LOG is ${JSON.stringify(level.slice(0, 60))}: it must be one of ${LOG_LEVELS.join(', ')}`,
   );
 }
 

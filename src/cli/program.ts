@@ -81,7 +81,7 @@ function addProcesses(program: Command): void {
           ]),
         )
         .addOption(
-          new Option('--log-level <level>', '$DXPU_LOG').choices([
+          new Option('--log-level <level>', 'least severe messages logged; $DXPU_LOG').choices([
             'debug',
             'info',
             'warn',

@@ -11,6 +11,7 @@ import { FaultInjector } from '#fabric/fault-transport';
 import type { PeerIdentity } from '#fabric/transport';
 import { type ControlHandler, startControlServer } from './control-server.ts';
 import { createLog, type Logger } from './log.ts';
+import type { RowsInForce } from './slot-reasons.ts';
 import { makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
 
 export interface ProxyProcessOptions {
@@ -37,8 +38,7 @@ export interface ProxyProcess {
   stop(reason: string): void;
 }
 
-export interface ReloadResult {
-  readonly rows: number;
+export interface ReloadResult extends RowsInForce {
   /** What changed besides the table: it needs a restart. */
   readonly ignored?: string;
 }
@@ -106,7 +106,7 @@ export async function serveProcess(
   const reload = (): ReloadResult => {
     try {
       const result = made.reload();
-      log.info({ rows: result.rows }, 'table reloaded');
+      log.info({ rows: result.rows, contained: result.contained.length }, 'table reloaded');
       if (result.ignored !== undefined) log.warn(result.ignored);
       return result;
     } catch (error) {

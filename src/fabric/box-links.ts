@@ -24,10 +24,21 @@ export interface BoxLinksConfig {
   readonly local: PeerIdentity;
   /** Serves all sessions; each call names its link. */
   readonly user: LinkUser;
-  /** Something an operator may want to read: a refusal, a second session, a session's end. */
-  readonly report?: (now: Nanos, peer: PeerIdentity, message: string) => void;
+  /**
+   * Something an operator may want to read: a refusal, a second session, a session's end. With the
+   * connection it is about, where it is about one alone.
+   */
+  readonly report?: (
+    now: Nanos,
+    peer: PeerIdentity,
+    message: string,
+    transport?: Transport,
+  ) => void;
   readonly options?: Partial<LinkOptions>;
 }
+
+/** Connections of one peer whose HELLO has not come; a host needs one at a time. */
+const MAX_PENDING = 8;
 
 /** A host that has had a session. */
 interface Known {
@@ -44,6 +55,8 @@ export class BoxLinks implements Timed {
   readonly #hosts = new Map<string, Known>();
   /** Connections whose HELLO has not come. */
   readonly #pending = new Set<Connection>();
+  /** Peers that were refused for too many of those, until they have none: each is reported once. */
+  readonly #crowding = new Set<string>();
   #tap: LinkTap | undefined;
   #stopped = false;
 
@@ -53,9 +66,13 @@ export class BoxLinks implements Timed {
     this.#options = checkLinkOptions(config.options);
     this.#connectionOwner = {
       handshakeFrame: (now, connection, frame) => this.#handshakeFrame(now, connection, frame),
-      earlyFrame: (now, connection) => this.#drop(now, connection, 'sent data before HELLO'),
-      nonsense: (now, connection, reason) => this.#drop(now, connection, reason),
-      connectionClosed: (_now, connection) => this.#pending.delete(connection),
+      earlyFrame: (now, connection) => this.#broken(now, connection, 'sent data before HELLO'),
+      nonsense: (now, connection, reason) => this.#broken(now, connection, reason),
+      connectionClosed: (now, connection, reason) => {
+        if (!this.#noLongerPending(connection)) return;
+        const { transport } = connection;
+        this.#report(now, transport.peer, `connection closed before HELLO: ${reason}`, transport);
+      },
     };
     this.#sessionOwner = {
       sessionDetached: (now, session, reason) =>
@@ -88,6 +105,7 @@ export class BoxLinks implements Timed {
   accept(now: Nanos, transport: Transport): TransportUser {
     const connection = new Connection(now, transport, this.#connectionOwner);
     if (this.#stopped) connection.close();
+    else if (this.#pendingOf(transport.peer) >= MAX_PENDING) this.#tooMany(now, connection);
     else this.#pending.add(connection);
     return connection;
   }
@@ -115,9 +133,10 @@ export class BoxLinks implements Timed {
     for (const { session } of this.#hosts.values()) session?.tick(now);
     for (const connection of this.#pending) {
       if (now < connection.openedAtNs + this.#options.handshakeTimeoutNs) continue;
-      this.#pending.delete(connection);
+      this.#noLongerPending(connection);
       connection.close();
-      this.#report(now, connection.transport.peer, 'no HELLO');
+      const { transport } = connection;
+      this.#report(now, transport.peer, 'connection closed: no HELLO came', transport);
     }
   }
 
@@ -133,12 +152,12 @@ export class BoxLinks implements Timed {
     }
     if (frame.type !== FrameType.HELLO || frame.hello === undefined) {
       if (attached) session.violation(now, 'sent a handshake frame in a session');
-      else this.#drop(now, connection, 'sent no HELLO first');
+      else this.#broken(now, connection, 'sent no HELLO first');
       return;
     }
     const hello = frame.hello;
     if (!attached) {
-      this.#pending.delete(connection);
+      this.#noLongerPending(connection);
       this.#greet(now, connection, hello);
     } else if (hello.sessionId === session.id) {
       // Our answer was lost, or is late. It says more than the first one, which does no harm.
@@ -225,17 +244,54 @@ export class BoxLinks implements Timed {
     const known = this.#hosts.get(connection.transport.peer.id);
     if (known !== undefined) known.counters.refusals++;
     connection.end(now, FrameType.REFUSE, code, text);
-    this.#report(now, connection.transport.peer, `refused: ${text}`);
+    const { transport } = connection;
+    this.#report(now, transport.peer, `refused: ${text}`, transport);
+  }
+
+  #pendingOf(peer: PeerIdentity): number {
+    let count = 0;
+    for (const { transport } of this.#pending) if (sameIdentity(transport.peer, peer)) count++;
+    return count;
+  }
+
+  /** Whether it was pending till now. */
+  #noLongerPending(connection: Connection): boolean {
+    const was = this.#pending.delete(connection);
+    const { peer } = connection.transport;
+    if (this.#crowding.size > 0 && this.#pendingOf(peer) === 0) {
+      this.#crowding.delete(identityName(peer));
+    }
+    return was;
+  }
+
+  #tooMany(now: Nanos, connection: Connection): void {
+    const { transport } = connection;
+    const name = identityName(transport.peer);
+    const text = `${MAX_PENDING} connections of ${name} have not said HELLO`;
+    const known = this.#hosts.get(transport.peer.id);
+    if (known !== undefined) known.counters.refusals++;
+    connection.end(now, FrameType.REFUSE, EndCode.BUSY, text);
+    if (this.#crowding.has(name)) return;
+    this.#crowding.add(name);
+    this.#report(now, transport.peer, `refused: ${text}`, transport);
+  }
+
+  /** What came over a connection without a session breaks the protocol. */
+  #broken(now: Nanos, connection: Connection, what: string): void {
+    const known = this.#hosts.get(connection.transport.peer.id);
+    if (known !== undefined) known.counters.protocolErrors++;
+    this.#drop(now, connection, what);
   }
 
   /** Closes a connection that has no session, for what it sent. */
   #drop(now: Nanos, connection: Connection, what: string): void {
-    this.#pending.delete(connection);
+    this.#noLongerPending(connection);
     connection.close();
-    this.#report(now, connection.transport.peer, `connection closed: the peer ${what}`);
+    const { transport } = connection;
+    this.#report(now, transport.peer, `connection closed: the peer ${what}`, transport);
   }
 
-  #report(now: Nanos, peer: PeerIdentity, message: string): void {
-    this.#config.report?.(now, peer, message);
+  #report(now: Nanos, peer: PeerIdentity, message: string, transport?: Transport): void {
+    this.#config.report?.(now, peer, message, transport);
   }
 }

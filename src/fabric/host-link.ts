@@ -9,7 +9,9 @@
  *   stopped       before `start`, after `stop`
  *
  * A session outlives all but `stopped`, for its resume window. Each attempt takes the next path; the
- * first after a loss is made at once.
+ * first after a loss is made at once. A connection that was lost before it had lasted `backoffMaxNs`
+ * counts as a failed attempt, after the first such: a peer that takes connections only to drop them,
+ * or ends each session as it begins, does not keep this end busy.
  */
 import { assert } from '#base/assert';
 import type { Timed } from '#base/clock';
@@ -30,7 +32,10 @@ export interface HostLinkSink {
    * `connected` or `connectFailed`, during the call or later.
    */
   connect(now: Nanos, pathIndex: number): void;
-  /** Something an operator may want to read: a refusal, a lost connection, a session's end. */
+  /**
+   * Something an operator may want to read: a refusal, a lost connection, a session's end. It is about
+   * the path `pathIndex` of the link at the time of the call.
+   */
   report?(now: Nanos, peer: PeerIdentity, message: string): void;
 }
 
@@ -65,6 +70,10 @@ export class HostLink implements Timed {
   #offeredId = 0;
   #pathIndex = 0;
   #backoffNs: number;
+  /** When the last connection came up; what it was worth shows in how long it lasts. */
+  #upAtNs = -Infinity;
+  /** The next loss is followed by an attempt at once. */
+  #mayHurry = true;
   /** The next attempt, the next HELLO, and the end of the handshake. */
   #retryAtNs = Infinity;
   #helloAtNs = Infinity;
@@ -93,6 +102,12 @@ export class HostLink implements Timed {
       sessionDetached: (now, _session, reason) => {
         this.#report(now, `connection lost, resuming: ${reason}`);
         this.#connection = undefined;
+        this.#judgeConnection(now);
+        if (!this.#mayHurry) {
+          this.#waitAndRetry(now);
+          return;
+        }
+        this.#mayHurry = false;
         this.#nextPath();
         this.#connect(now);
       },
@@ -125,6 +140,7 @@ export class HostLink implements Timed {
   start(now: Nanos): void {
     if (this.#state !== 'stopped') return;
     this.#backoffNs = this.#options.backoffMinNs;
+    this.#mayHurry = true;
     this.#connect(now);
   }
 
@@ -263,7 +279,7 @@ export class HostLink implements Timed {
     this.#state = 'up';
     this.#session = session;
     this.#offeredId = 0;
-    this.#backoffNs = this.#options.backoffMinNs;
+    this.#upAtNs = now;
     if (isNew) {
       session.tap = this.#tap;
       this.#config.user.linkUp(now, session);
@@ -301,6 +317,7 @@ export class HostLink implements Timed {
     this.#session = undefined;
     this.#report(now, `session ended: ${reason}`);
     if (this.#state === 'stopped') return;
+    if (this.#state === 'up') this.#judgeConnection(now);
     // A handshake under way would resume what is no more.
     this.#connection?.close();
     this.#connection = undefined;
@@ -314,8 +331,15 @@ export class HostLink implements Timed {
     this.#connection = undefined;
     if (this.#state === 'stopped') return;
     this.counters.connectFailures++;
-    this.#report(now, `path ${this.#pathIndex}: ${reason}`);
+    this.#report(now, reason);
     this.#waitAndRetry(now);
+  }
+
+  /** A connection that was up is gone. */
+  #judgeConnection(now: Nanos): void {
+    if (now - this.#upAtNs < this.#options.backoffMaxNs) return;
+    this.#mayHurry = true;
+    this.#backoffNs = this.#options.backoffMinNs;
   }
 
   #waitAndRetry(now: Nanos): void {

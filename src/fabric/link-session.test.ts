@@ -200,7 +200,7 @@ describe('sessions', () => {
     const pipe = new Pipe(BOX);
     host.connected(world.now, pipe);
     expect(pipe.isClosed).toBe(true);
-    expect(reports).toEqual(['path 0: box/b1 answered, not box/other']);
+    expect(reports).toEqual(['box/b1 answered, not box/other']);
   });
 });
 

@@ -19,6 +19,8 @@ export type Protection =
   | { readonly kind: 'insecure-plain-tcp'; readonly peer: PeerIdentity };
 
 const DEFAULT_HANDSHAKE_TIMEOUT_MS = 5000;
+/** How the error of a connection ends that found nobody: the peer may not have been started yet. */
+export const NOBODY_LISTENS = 'nobody listens there';
 /** Probes that notice a peer whose machine vanished, where the link itself is idle. */
 const KEEP_ALIVE_MS = 10_000;
 
@@ -29,8 +31,8 @@ export interface ListenOptions {
   readonly protection: Protection;
   readonly clock: Clock;
   readonly handshakeTimeoutMs?: number;
-  /** A verified connection; call `start` on it within the call or close it. */
-  readonly onTransport: (transport: SocketTransport) => void;
+  /** A verified connection from an address; call `start` on it within the call or close it. */
+  readonly onTransport: (transport: SocketTransport, from: string) => void;
   /** A connection was refused: the error says who and why. */
   readonly onRefused: (error: DxpuError) => void;
 }
@@ -68,7 +70,7 @@ export function listenTransports(options: ListenOptions): Promise<Listener> {
 
 function plainServer(options: ListenOptions, peer: PeerIdentity): net.Server {
   return net.createServer({ noDelay: true }, (socket) => {
-    options.onTransport(new SocketTransport(socket, peer, options.clock, readDirectly(socket)));
+    options.onTransport(takenIn(socket, peer, options.clock), addressOf(socket));
   });
 }
 
@@ -94,6 +96,9 @@ function tlsServer(
     // `verifyPeer` refuses, with a reason; see there.
     rejectUnauthorized: false,
   });
+  // A socket that is gone does not know any more who was at its other end.
+  const cameFrom = new WeakMap<net.Socket, string>();
+  server.on('connection', (raw: net.Socket) => cameFrom.set(raw, addressOf(raw)));
   server.on('secureConnection', (socket) => {
     const from = addressOf(socket);
     let peer: PeerIdentity;
@@ -105,12 +110,19 @@ function tlsServer(
       return;
     }
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    options.onTransport(new SocketTransport(socket, peer, options.clock, readDirectly(socket)));
+    options.onTransport(takenIn(socket, peer, options.clock), from);
   });
   server.on('tlsClientError', (error, socket) => {
-    refused(socket, addressOf(socket), handshakeError(error, timeoutMs));
+    const from = cameFrom.get(rawOf(socket)) ?? addressOf(socket);
+    refused(socket, from, handshakeError(error, timeoutMs));
   });
   return server;
+}
+
+function takenIn(socket: net.Socket, peer: PeerIdentity, clock: Clock): SocketTransport {
+  const transport = new SocketTransport(socket, peer, clock, readDirectly(socket));
+  transport.expectHello();
+  return transport;
 }
 
 export interface ConnectOptions {
@@ -192,6 +204,11 @@ export function connectTransport(options: ConnectOptions): Promise<SocketTranspo
   });
 }
 
+/** The TCP socket below a TLS socket; Node has no documented way to it. */
+function rawOf(socket: tls.TLSSocket): net.Socket {
+  return (socket as { readonly _parent?: net.Socket })._parent ?? socket;
+}
+
 function addressOf(socket: net.Socket): string {
   return `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
 }
@@ -231,7 +248,7 @@ function handshakeError(error: Error, timeoutMs: number): DxpuError {
   const details = { code };
   switch (code) {
     case 'ECONNREFUSED':
-      return new DxpuError('unavailable', 'nobody listens there', { cause: error, details });
+      return new DxpuError('unavailable', NOBODY_LISTENS, { cause: error, details });
     case 'ERR_TLS_HANDSHAKE_TIMEOUT':
       return new DxpuError('deadline_exceeded', `no TLS handshake within ${timeoutMs} ms`, {
         cause: error,
