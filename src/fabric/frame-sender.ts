@@ -147,7 +147,7 @@ export class FrameSender implements Timed {
     if (now >= this.#replayAtNs) {
       // Ask what has arrived rather than send it all again: on a transport that only got slow
       // nothing is wasted, on one that lost frames the answer is a NAK.
-      this.#counters.replayTimeouts++;
+      this.#counters.ackQuestions++;
       this.#replayBackoff = Math.min(MAX_REPLAY_BACKOFF, this.#replayBackoff * 2);
       this.#replayAtNs = now + this.#replayTimeoutNs();
       this.#ping(now);

@@ -72,7 +72,7 @@ export type FrameDecode = (typeof FrameDecode)[keyof typeof FrameDecode];
 
 export const FRAME_DECODE_TEXT: readonly string[] = [
   'ok',
-  'a frame whose length is not what it says',
+  'a frame whose length is not what it says or may be',
   'a frame without the magic byte',
   'a frame of unknown type',
   'a frame with a field out of range',

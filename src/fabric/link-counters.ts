@@ -20,7 +20,11 @@ export class LinkCounters {
   replayedFrames = 0;
   naksSent = 0;
   naksReceived = 0;
-  replayTimeouts = 0;
+  /**
+   * Times the peer was asked, by a ping, what has arrived, as its acknowledgement was late. Harmless
+   * by itself: where frames were lost, `naksReceived` and `replayedFrames` follow.
+   */
+  ackQuestions = 0;
   duplicatesDropped = 0;
   outOfOrderDropped = 0;
   /** Times a TLP found no credit of its class. */

@@ -32,7 +32,7 @@ describe('invariant 6b: nothing lost, twice or out of order while a session live
     expect(total(counters, (each) => each.duplicatesDropped)).toBeGreaterThan(200);
     expect(total(counters, (each) => each.outOfOrderDropped)).toBeGreaterThan(200);
     expect(total(counters, (each) => each.naksReceived)).toBeGreaterThan(200);
-    expect(total(counters, (each) => each.replayTimeouts)).toBeGreaterThan(200);
+    expect(total(counters, (each) => each.ackQuestions)).toBeGreaterThan(200);
     expect(total(counters, (each) => each.replayStalls)).toBeGreaterThan(20);
     for (const flow of [0, 1, 2] as const) {
       expect(total(counters, (each) => each.creditStalls[flow])).toBeGreaterThan(20);

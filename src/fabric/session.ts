@@ -28,6 +28,9 @@ import { Ack } from './replay-buffer.ts';
 import { distance } from './sequence.ts';
 import type { PeerIdentity } from './transport.ts';
 
+/** A peer asks a few times a second, and once per `replayTimerFloorNs` while it waits for us. */
+const MAX_PINGS_PER_SECOND = 1000;
+
 export interface SessionOwner {
   /** The session has lost its connection and is resuming. */
   sessionDetached(now: Nanos, session: Session, reason: string): void;
@@ -53,7 +56,10 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
   /** Bit per flow class: `canSend` has said no, `linkResume` is owed. */
   #refused = 0;
   #lastFrameNs = 0;
+  /** Set from a loss until a frame of the peer arrives over another connection. */
   #resumeUntilNs = Infinity;
+  #pings = 0;
+  #pingsSinceNs = -Infinity;
 
   /** `hello` is the peer's, of the new session. */
   constructor(
@@ -132,7 +138,6 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     connection.session = this;
     this.#sender.attach(now, connection.transport);
     this.#lastFrameNs = now;
-    this.#resumeUntilNs = Infinity;
     if (resumed) this.counters.resumes++;
     this.#begun = true;
     return undefined;
@@ -194,6 +199,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
       this.violation(now, 'grants more credit than can be');
       return;
     }
+    this.#resumeUntilNs = Infinity;
     switch (frame.type) {
       case FrameType.DATA: {
         const wrong = this.#ingress.data(now, frame, view, bytes, offset);
@@ -201,6 +207,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
         return;
       }
       case FrameType.PING:
+        if (this.#pingFlood(now)) return;
         this.#sender.pinged(frame.pingId, frame.sequence);
         return;
       case FrameType.PONG:
@@ -241,7 +248,10 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     this.#sender.detach();
     this.#inTurn = false;
     this.counters.connectionsLost++;
-    this.#resumeUntilNs = now + this.#options.resumeWindowNs;
+    // A connection that brought nothing does not lengthen the window.
+    if (this.#resumeUntilNs === Infinity) {
+      this.#resumeUntilNs = now + this.#options.resumeWindowNs;
+    }
     this.#owner.sessionDetached(now, this, reason);
   }
 
@@ -287,6 +297,17 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
       return;
     }
     this.#sender.tick(now);
+  }
+
+  /** Pings cost the peer nothing and this end an answer each. */
+  #pingFlood(now: Nanos): boolean {
+    if (now - this.#pingsSinceNs >= 1e9) {
+      this.#pingsSinceNs = now;
+      this.#pings = 0;
+    }
+    if (++this.#pings <= MAX_PINGS_PER_SECOND) return false;
+    this.violation(now, `sent more than ${MAX_PINGS_PER_SECOND} pings in a second`);
+    return true;
   }
 
   #mayResume(): boolean {

@@ -8,8 +8,9 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#base/clock';
 import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
 import type { DirectInput } from './direct-input.ts';
-import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
+import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES, MAX_HANDSHAKE_FRAME_BYTES } from './frame-bounds.ts';
 import { NO_FRAME, StreamInput } from './stream-input.ts';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
@@ -55,6 +56,14 @@ export class SocketTransport implements Transport {
       socket.destroy();
     });
     socket.on('close', () => this.#gone(this.#reason ?? 'the connection is gone'));
+  }
+
+  /**
+   * The first frame may be no longer than HELLO: whoever has a certificate but no session gets no
+   * memory for frames. Called before `start`, by the end that takes connections in.
+   */
+  expectHello(): void {
+    this.#input.limitBytes = MAX_HANDSHAKE_FRAME_BYTES;
   }
 
   /** Begins to deliver to `user`. Called once. */
@@ -133,30 +142,40 @@ export class SocketTransport implements Transport {
 
   #deliver(): void {
     const user = this.#user;
-    if (this.#ended || user === undefined) return;
     const input = this.#input;
+    if (this.#ended) {
+      // Read on, that the peer gets to read why it was closed, but keep nothing.
+      input.clear();
+      return;
+    }
+    if (user === undefined) return;
     let length = input.nextFrame();
     if (length === NO_FRAME) return;
     const now = this.#clock.now();
     this.#inTurn = true;
     for (; length !== NO_FRAME; length = input.nextFrame()) {
-      if (length < FRAME_HEADER_BYTES || length > MAX_FRAME_BYTES) {
-        this.#lied(length);
+      if (length < FRAME_HEADER_BYTES || length > input.limitBytes) {
+        this.#lied(now, user, length);
         break;
       }
       user.frame(now, input.bytes, input.begin, length);
       input.take(length);
       if (this.#ended) break;
+      input.limitBytes = MAX_FRAME_BYTES;
     }
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
     this.writeOut();
   }
 
-  #lied(length: number): void {
+  /** The user ends the session for it, and tells the peer. Should it not, this is the end anyway. */
+  #lied(now: Nanos, user: TransportUser, length: number): void {
+    const input = this.#input;
+    user.frame(now, input.bytes, input.begin, FRAME_HEADER_BYTES);
+    if (this.#ended) return;
     this.#reason =
       `the peer sent a frame of ${length} bytes, ` +
-      `${FRAME_HEADER_BYTES} to ${MAX_FRAME_BYTES} are allowed`;
+      `${FRAME_HEADER_BYTES} to ${input.limitBytes} are allowed`;
     this.#socket.destroy();
     this.#gone(this.#reason);
   }

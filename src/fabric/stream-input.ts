@@ -20,6 +20,8 @@ export class StreamInput {
   bytes = new Uint8Array(INITIAL_BYTES);
   /** Where the oldest byte not taken lies. */
   begin = 0;
+  /** No longer frame is taken. */
+  limitBytes = MAX_FRAME_BYTES;
   #end = 0;
 
   /** Where to put what comes next: at least 64 KiB. Good until the next call of anything here. */
@@ -49,12 +51,18 @@ export class StreamInput {
     const available = this.#end - this.begin;
     if (available < FRAME_HEADER_BYTES) return NO_FRAME;
     const length = frameLengthAt(this.bytes, this.begin);
-    return length > available && length <= MAX_FRAME_BYTES ? NO_FRAME : length;
+    return length > available && length <= this.limitBytes ? NO_FRAME : length;
   }
 
   /** Takes the frame at `begin` away; its bytes stay where they are until more come. */
   take(length: number): void {
     this.begin += length;
+  }
+
+  /** Forgets what waits. */
+  clear(): void {
+    this.begin = 0;
+    this.#end = 0;
   }
 
   #reserve(count: number): void {

@@ -24,7 +24,11 @@ export interface Transport {
 
 /** Set by whoever uses the transport, before the first frame can arrive. */
 export interface TransportUser {
-  /** One whole frame: `length` bytes at `offset`, valid during the call alone. */
+  /**
+   * One whole frame: `length` bytes at `offset`, valid during the call alone. Of a frame whose stated
+   * length cannot be, a stream gives the header by itself, which is no frame (`decodeFrame` says so),
+   * and closes behind it.
+   */
   frame(now: Nanos, bytes: Uint8Array, offset: number, length: number): void;
   /** After the last of the frames that arrived together: the place to flush what they caused. */
   turnEnd(now: Nanos): void;
