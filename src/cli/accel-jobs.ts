@@ -11,10 +11,11 @@ import { parseParams } from './proxy-process.ts';
 
 /** One command of more than this keeps the device model busy for so long that its box seems dead. */
 const MAX_MULTIPLICATIONS = 2 ** 28;
-/** Making more operands than this in one go does the same to the host. */
+/** More than this, operands and result, is more memory than a check should take. */
 const MAX_ELEMENTS = 2 ** 24;
-/** The plain computation stops this often to let the host's other work go on. */
-const SLICE_MULTIPLICATIONS = 2 ** 22;
+/** Work on operands and results stops this often to let the host's other work go on: some ms each. */
+const SLICE_ELEMENTS = 2 ** 16;
+const SLICE_MULTIPLICATIONS = 2 ** 20;
 
 const runParams = z.discriminatedUnion('kernel', [
   z.strictObject({
@@ -72,8 +73,12 @@ export class AccelJobs {
           'command; use smaller matrices (--size 640 is the largest square)',
       );
     }
-    if (job.kernel === 'saxpy' && job.n > MAX_ELEMENTS) {
-      throw new DxpuError('invalid_argument', `at most ${MAX_ELEMENTS} elements, not ${job.n}`);
+    const elements = largestArray(job);
+    if (elements > MAX_ELEMENTS) {
+      throw new DxpuError(
+        'invalid_argument',
+        `at most ${MAX_ELEMENTS} elements in an array, not ${elements}`,
+      );
     }
     if (this.#busy.has(job.slot)) {
       throw new DxpuError(
@@ -105,13 +110,13 @@ export class AccelJobs {
     let elements = 0;
     for (let iteration = 0; iteration < job.iterations; iteration++) {
       if (call.signal.aborted) throw new DxpuError('cancelled', 'the caller went away');
-      const { task, expected } = prepare(job, driver, prng);
+      const { task, expected } = await prepare(job, driver, prng);
       const begin = performance.now();
       const result = await this.#node.run(task);
       const timeNs = (performance.now() - begin) * 1e6;
       timesNs.push(timeNs);
       elements = result.length;
-      const wrong = firstDifference(result, await expected());
+      const wrong = await slicedDifference(result, await expected());
       if (wrong >= 0) {
         throw new DxpuError(
           'data_loss',
@@ -125,28 +130,46 @@ export class AccelJobs {
   }
 }
 
+function largestArray(job: RunParams): number {
+  if (job.kernel === 'saxpy') return job.n;
+  const { m, n, k } = job;
+  return Math.max(m * k, k * n, m * n);
+}
+
 interface Prepared {
   readonly task: Task<Float32Array>;
   readonly expected: () => Promise<Float32Array>;
 }
 
-function prepare(job: RunParams, driver: AccelDriver, prng: Prng): Prepared {
+async function prepare(job: RunParams, driver: AccelDriver, prng: Prng): Promise<Prepared> {
   if (job.kernel === 'saxpy') {
     const a = prng.float() * 2 - 1;
-    const x = randoms(prng, job.n);
-    const y = randoms(prng, job.n);
-    return {
-      task: driver.saxpy(a, x, y),
-      expected: () => Promise.resolve(plainSaxpy(a, x, y)),
-    };
+    const x = await randoms(prng, job.n);
+    const y = await randoms(prng, job.n);
+    return { task: driver.saxpy(a, x, y), expected: () => slicedSaxpy(a, x, y) };
   }
   const { m, n, k } = job;
-  const a = randoms(prng, m * k);
-  const b = randoms(prng, k * n);
+  const a = await randoms(prng, m * k);
+  const b = await randoms(prng, k * n);
   return { task: driver.sgemm(m, n, k, a, b), expected: () => slicedSgemm(m, n, k, a, b) };
 }
 
-/** The plain computation, some rows at a time: a link must not seem dead for it. */
+/**
+ * Calls `work` for pieces of [0, count), and lets the event loop run between them: a link whose
+ * process does nothing else for a second is dead to its peer.
+ */
+export async function inSlices(
+  count: number,
+  step: number,
+  work: (begin: number, end: number) => void,
+): Promise<void> {
+  for (let begin = 0; begin < count; begin += step) {
+    work(begin, Math.min(count, begin + step));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** As `plainSgemm`, some rows at a time. */
 async function slicedSgemm(
   m: number,
   n: number,
@@ -156,15 +179,38 @@ async function slicedSgemm(
 ): Promise<Float32Array> {
   const c = new Float32Array(m * n);
   const step = Math.max(1, Math.floor(SLICE_MULTIPLICATIONS / (n * k)));
-  for (let row = 0; row < m; row += step) {
-    const rows = Math.min(step, m - row);
-    c.set(plainSgemm(rows, n, k, a.subarray(row * k, (row + rows) * k), b), row * n);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  await inSlices(m, step, (row, end) => {
+    c.set(plainSgemm(end - row, n, k, a.subarray(row * k, end * k), b), row * n);
+  });
   return c;
 }
 
+/** As `plainSaxpy`, some elements at a time. */
+async function slicedSaxpy(a: number, x: Float32Array, y: Float32Array): Promise<Float32Array> {
+  const result = new Float32Array(x.length);
+  await inSlices(x.length, SLICE_ELEMENTS, (begin, end) => {
+    result.set(plainSaxpy(a, x.subarray(begin, end), y.subarray(begin, end)), begin);
+  });
+  return result;
+}
+
+/** As `firstDifference`, some elements at a time. */
+async function slicedDifference(a: Float32Array, b: Float32Array): Promise<number> {
+  if (a.length !== b.length) return Math.min(a.length, b.length);
+  let first = -1;
+  await inSlices(a.length, SLICE_ELEMENTS, (begin, end) => {
+    if (first >= 0) return;
+    const at = firstDifference(a.subarray(begin, end), b.subarray(begin, end));
+    if (at >= 0) first = begin + at;
+  });
+  return first;
+}
+
 /** Values in (−1, 1), all exact in single precision. */
-function randoms(prng: Prng, count: number): Float32Array {
-  return Float32Array.from({ length: count }, () => prng.float() * 2 - 1);
+async function randoms(prng: Prng, count: number): Promise<Float32Array> {
+  const values = new Float32Array(count);
+  await inSlices(count, SLICE_ELEMENTS, (begin, end) => {
+    for (let index = begin; index < end; index++) values[index] = prng.float() * 2 - 1;
+  });
+  return values;
 }
