@@ -4,12 +4,13 @@
  */
 import 'reflect-metadata';
 import type { webcrypto } from 'node:crypto';
-import { createPrivateKey, randomBytes, X509Certificate as NodeCertificate } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createPrivateKey, randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { DxpuError } from '#base/errors';
-import { identityUri, isIdentityName } from './tls-identity.ts';
+import { errnoReason, makeFolder, removeFolders } from '#base/make-folder';
+import { identityUri, isIdentityName, parseCertificate, parsePrivateKey } from './tls-identity.ts';
 import type { CredentialFiles } from './tls-identity.ts';
 import type { PeerIdentity } from './transport.ts';
 
@@ -155,25 +156,22 @@ function readAuthority(folder: string): KeyAndCertificate {
     } catch (error) {
       const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
       throw new DxpuError(
-        missing ? 'not_found' : 'permission_denied',
+        missing ? 'not_found' : DxpuError.from(error).code,
         missing
           ? `${file}: there is no CA here; make one with: dxpu cert init --dir ${folder}`
-          : `${file}: cannot read the CA: ${(error as Error).message}`,
+          : `${file}: cannot read the CA: ${errnoReason(error)}`,
         { cause: error },
       );
     }
   };
   const authority = { certPem: read(CA_FILE), keyPem: read(CA_KEY_FILE) };
-  try {
-    const matches = new NodeCertificate(authority.certPem).checkPrivateKey(
-      createPrivateKey(authority.keyPem),
-    );
-    if (!matches) throw new Error('the key belongs to another certificate');
-  } catch (error) {
+  const file = path.join(folder, CA_FILE);
+  const keyFile = path.join(folder, CA_KEY_FILE);
+  const key = parsePrivateKey(authority.keyPem, keyFile);
+  if (!parseCertificate(authority.certPem, file).checkPrivateKey(key)) {
     throw new DxpuError(
       'invalid_argument',
-      `${path.join(folder, CA_FILE)} and ${CA_KEY_FILE} are not a CA: ${(error as Error).message}`,
-      { cause: error },
+      `${keyFile}: the key of another certificate than ${file}: bring both from one dxpu cert init`,
     );
   }
   return authority;
@@ -190,22 +188,50 @@ function refuseExisting(files: readonly string[], options: FileOptions, why: str
   );
 }
 
+/** Both or none, and no new folder for none. */
 function writePair(cert: string, key: string, pair: KeyAndCertificate): void {
-  mkdirSync(path.dirname(cert), { recursive: true, mode: 0o700 });
-  writePrivately(key, pair.keyPem);
-  writePrivately(cert, `${pair.certPem.trimEnd()}\n`);
+  const made = makeFolder(path.dirname(cert));
+  try {
+    const parts = [prepare(key, pair.keyPem), prepare(cert, `${pair.certPem.trimEnd()}\n`)];
+    for (const { temporary, file } of parts) renameSync(temporary, file);
+  } catch (error) {
+    for (const file of [key, cert]) removeTemporary(file);
+    removeFolders(made);
+    if (error instanceof DxpuError) throw error;
+    throw new DxpuError(
+      DxpuError.from(error).code,
+      `cannot write ${cert} and its key: ${errnoReason(error)}`,
+      { cause: error },
+    );
+  }
 }
 
-/** Complete or not at all, and never readable by others, not even for a moment. */
-function writePrivately(file: string, text: string): void {
-  const temporary = `${file}.${process.pid}.tmp`;
+/** Complete beside its place, and never readable by others, not even for a moment. */
+function prepare(file: string, text: string): { temporary: string; file: string } {
+  const temporary = temporaryName(file);
   try {
     writeFileSync(temporary, text, { mode: 0o600, flag: 'wx' });
-    renameSync(temporary, file);
   } catch (error) {
-    rmSync(temporary, { force: true });
-    throw DxpuError.from(error);
+    throw new DxpuError(
+      DxpuError.from(error).code,
+      `cannot write ${file}: ${errnoReason(error)}; nothing was changed`,
+      { details: { file }, cause: error },
+    );
   }
+  return { temporary, file };
+}
+
+/** Never fails: what there is to say is why it could not be written. */
+function removeTemporary(file: string): void {
+  try {
+    rmSync(temporaryName(file), { force: true });
+  } catch {
+    // It was not there to begin with.
+  }
+}
+
+function temporaryName(file: string): string {
+  return `${file}.${process.pid}.tmp`;
 }
 
 async function generateKeys(): Promise<webcrypto.CryptoKeyPair> {

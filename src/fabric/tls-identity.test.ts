@@ -1,4 +1,15 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createPrivateKey } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { once } from 'node:events';
+import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import * as tls from 'node:tls';
@@ -219,6 +230,30 @@ describe('mutual TLS', () => {
     }
   });
 
+  // It was "connection from unknown:0": a socket that is gone does not know its peer.
+  it('names the address of a client that goes away in the middle of the handshake', async () => {
+    const refused: DxpuError[] = [];
+    const listener = await listenTransports({
+      host: '127.0.0.1',
+      port: 0,
+      clock,
+      protection: { kind: 'tls', credentials: await issued(box), expected: { kind: 'host' } },
+      onTransport: (transport) => transport.close(),
+      onRefused: (error) => refused.push(error),
+    });
+    try {
+      const client = net.connect(listener.port, '127.0.0.1');
+      await once(client, 'connect');
+      const from = `127.0.0.1:${client.localPort}`;
+      // The beginning of a TLS record of 256 bytes that never come.
+      client.write(Buffer.from('1603010100', 'hex'), () => client.resetAndDestroy());
+      await expect.poll(() => refused.length).toBe(1);
+      expect(refused[0]?.message).toContain(`connection from ${from} refused: the peer went away`);
+    } finally {
+      listener.close();
+    }
+  });
+
   it('names the address when nobody listens, and when the port is taken', async () => {
     const listener = await listenTransports({
       host: '127.0.0.1',
@@ -292,6 +327,53 @@ describe('certificate files', () => {
     const foreign = path.join(folder, 'foreign.pem');
     writeFileSync(foreign, otherCa.certPem);
     expect(wrong({ ca: foreign })).toThrow(/not issued by the CA in .*foreign\.pem/);
+  });
+
+  // Each once ended in OpenSSL's codes, or without a way out.
+  it('say in words what a key is not, and how to get a right one', async () => {
+    const identity: PeerIdentity = { kind: 'host', id: 'words' };
+    const files = await issueFiles(folder, identity, { nowMs });
+    const boxFiles = await issueFiles(folder, { kind: 'box', id: 'words' }, { nowMs });
+    const said = (changes: Partial<typeof files>, who = identity): string => {
+      try {
+        loadCredentials({ ...files, ...changes }, who, nowMs);
+      } catch (error) {
+        return (error as DxpuError).message;
+      }
+      return '';
+    };
+    expect(said({ key: boxFiles.key })).toBe(
+      `${boxFiles.key}: not the private key of ${files.cert}; issue both anew with: ` +
+        'dxpu cert issue host words --force',
+    );
+    expect(said({}, { kind: 'box', id: 'other' })).toMatch(
+      /issue its own with: dxpu cert issue box other$/,
+    );
+    expect(said({ key: files.cert })).toBe(`${files.cert}: not a private key in PEM form`);
+    const encrypted = path.join(folder, 'encrypted.pem');
+    const pem = createPrivateKey(readFileSync(files.key)).export({
+      format: 'pem',
+      type: 'pkcs8',
+      cipher: 'aes-256-cbc',
+      passphrase: 'secret',
+    });
+    writeFileSync(encrypted, pem);
+    expect(said({ key: encrypted })).toMatch(/encrypted\.pem: the private key is encrypted/);
+  });
+
+  it('go into no folder that cannot be, and leave no folder where they cannot be written', async () => {
+    const file = path.join(folder, 'a-file');
+    writeFileSync(file, '');
+    await expect(initAuthorityFiles(file, 'x', { nowMs })).rejects.toThrow(
+      `${file} is there and is not a folder`,
+    );
+    // A path has at most 4095 bytes on Linux: that of the folder fits, that of its files does not.
+    let deep = path.join(folder, 'deep');
+    while (deep.length < 4080) deep += `/${'x'.repeat(Math.min(200, 4080 - deep.length))}`;
+    await expect(initAuthorityFiles(deep, 'x', { nowMs })).rejects.toThrow(
+      /cannot write .*ca-key\.pem: the name is too long; nothing was changed$/,
+    );
+    expect(existsSync(path.join(folder, 'deep'))).toBe(false);
   });
 
   it.skipIf(process.getuid?.() === 0)(

@@ -6,11 +6,12 @@
  * shown; `verifyPeer` makes every check and names the one that failed. No byte of a peer is looked
  * at before it returned.
  */
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
 import { DxpuError } from '#base/errors';
+import { errnoReason } from '#base/make-folder';
 import type { PeerIdentity } from './transport.ts';
 
 const TRUST_DOMAIN = 'pool';
@@ -149,21 +150,26 @@ export function loadCredentials(
   const key = readPem(files.key, 'private key');
   const caCertificate = parseCertificate(ca, files.ca);
   const certificate = parseCertificate(cert, files.cert);
+  const hint = issueHint(identity);
+  if (!certificate.checkPrivateKey(parsePrivateKey(key, files.key))) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${files.key}: not the private key of ${files.cert}; issue both anew with: ${hint} --force`,
+    );
+  }
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     throw new DxpuError(
       'invalid_argument',
-      `${files.key}: not the private key of ${files.cert} (${reason})`,
+      `${files.cert} and ${files.key} cannot be used for TLS 1.3; issue them with: ${hint} --force`,
       { cause: error },
     );
   }
   if (!certificate.verify(caCertificate.publicKey)) {
     throw new DxpuError(
       'invalid_argument',
-      `${files.cert}: not issued by the CA in ${files.ca}; issue it with: ` +
-        `dxpu cert issue ${identity.kind} ${identity.id}`,
+      `${files.cert}: not issued by the CA in ${files.ca}; issue it with: ${hint} --force`,
     );
   }
   checkTime(certificate, files.cert, identity, nowMs);
@@ -171,14 +177,17 @@ export function loadCredentials(
   try {
     named = identityOfNames(certificate.subjectAltName);
   } catch (error) {
-    throw new DxpuError('invalid_argument', `${files.cert}: ${DxpuError.from(error).message}`, {
-      cause: error,
-    });
+    throw new DxpuError(
+      'invalid_argument',
+      `${files.cert}: ${DxpuError.from(error).message}; issue it with: ${hint} --force`,
+      { cause: error },
+    );
   }
   if (named.kind !== identity.kind || named.id !== identity.id) {
     throw new DxpuError(
       'invalid_argument',
-      `${files.cert}: names ${identityUri(named)}, this process is ${identityUri(identity)}`,
+      `${files.cert}: names ${identityUri(named)}, this process is ${identityUri(identity)}; ` +
+        `issue its own with: ${hint}`,
     );
   }
   return { identity, ca, cert, key };
@@ -194,7 +203,7 @@ function checkTime(
     throw new DxpuError(
       'invalid_argument',
       `${file}: expired on ${certificate.validTo}; issue a new one with: ` +
-        `dxpu cert issue ${identity.kind} ${identity.id} --force`,
+        `${issueHint(identity)} --force`,
     );
   }
   if (nowMs < Date.parse(certificate.validFrom)) {
@@ -203,6 +212,10 @@ function checkTime(
       `${file}: not valid before ${certificate.validFrom}; check this machine's clock`,
     );
   }
+}
+
+function issueHint(identity: PeerIdentity): string {
+  return `dxpu cert issue ${identity.kind} ${identity.id}`;
 }
 
 function readPem(file: string, what: string): string {
@@ -215,22 +228,37 @@ function readPem(file: string, what: string): string {
         ? 'there is no such file; make it with dxpu cert init and dxpu cert issue'
         : code === 'EACCES'
           ? 'this user may not read it'
-          : (error as Error).message;
-    throw new DxpuError(
-      code === 'ENOENT' ? 'not_found' : 'permission_denied',
-      `${file}: cannot read the ${what}: ${reason}`,
-      { cause: error },
-    );
+          : errnoReason(error);
+    throw new DxpuError(DxpuError.from(error).code, `${file}: cannot read the ${what}: ${reason}`, {
+      cause: error,
+    });
   }
 }
 
-function parseCertificate(pem: string, file: string): X509Certificate {
+export function parseCertificate(pem: string, file: string): X509Certificate {
   try {
     return new X509Certificate(pem);
   } catch (error) {
     throw new DxpuError('invalid_argument', `${file}: not a certificate in PEM form`, {
       cause: error,
     });
+  }
+}
+
+/** A private key of a PEM file, or an error that says what is there instead. */
+export function parsePrivateKey(pem: string, file: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    const isEncrypted = /-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(pem);
+    throw new DxpuError(
+      'invalid_argument',
+      isEncrypted
+        ? `${file}: the private key is encrypted, and nobody is there to type a passphrase: ` +
+            'store it without one, readable by this user alone'
+        : `${file}: not a private key in PEM form`,
+      { cause: error },
+    );
   }
 }
 
