@@ -20,6 +20,8 @@ export interface BoxProxyFaults {
   readonly noAbort?: boolean;
   /** A slot stays ready when its session ends. */
   readonly noContainment?: boolean;
+  /** A row set while a session has no connection belongs to that session, and ends with it. */
+  readonly bindsWhileResuming?: boolean;
   /** A slot goes to its next owner as the last one left it. */
   readonly noScrub?: boolean;
 }

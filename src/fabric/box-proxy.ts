@@ -196,6 +196,7 @@ export class BoxProxy implements LinkUser, Timed {
     const peer = this.#peerOf(link);
     if (peer === undefined) return;
     this.#calls++;
+    if (peer.newcomers && link.attached) this.#admit(now, peer);
     this.#traffic.drain(now, peer);
     this.#traffic.giveTurns(now, peer);
     this.#leave(now);
@@ -287,10 +288,27 @@ export class BoxProxy implements LinkUser, Timed {
     }
     slot.dirty = true;
     slot.state = 'ready';
-    slot.peer = this.#peers.get(row.host);
     const { generation } = row;
     this.#options.onEvent?.(now, { kind: 'slot-ready', slot: slot.slot, generation });
+    const peer = this.#peers.get(row.host);
+    if (peer !== undefined && !peer.link.attached && this.#faults.bindsWhileResuming !== true) {
+      // Should the session end, it must not take a binding with it that never ran in it.
+      peer.newcomers = true;
+      return;
+    }
+    slot.peer = peer;
     this.#say(now, row, SlotState.READY);
+  }
+
+  /** The session goes on: what became ready for its host meanwhile joins it. */
+  #admit(now: Nanos, peer: BoxPeer): void {
+    peer.newcomers = false;
+    for (const slot of this.#slots.list) {
+      const { row, state } = slot;
+      if (state !== 'ready' || slot.peer !== undefined || row?.host !== peer.host) continue;
+      slot.peer = peer;
+      this.#say(now, row, SlotState.READY);
+    }
   }
 
   /** Tells the host of a row, if its session is up. */

@@ -67,6 +67,8 @@ export class BoxPeer {
   readonly host: string;
   readonly link: LinkPort;
   live = true;
+  /** A slot became ready for this host while its session had no connection. */
+  newcomers = false;
   /** Non-posted requests from the host that wait until their answers would be taken. */
   readonly requests = new KeptTlps();
   /** Completions of devices that the link has not taken yet. */

@@ -236,6 +236,10 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   linkResume(now: Nanos, link: LinkPort): void {
     const peer = this.#peerOf(link);
     if (peer === undefined) return;
+    if (peer.deferred && link.attached) {
+      peer.deferred = false;
+      this.#applyStates(now, peer);
+    }
     this.#drain(now, peer);
     this.#rootSide.resume(now);
   }
@@ -305,6 +309,11 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     }
     const again = slot.state === 'contained' && this.#faults.noContainment === true;
     if (slot.state !== 'waiting' && !again) return;
+    if (!peer.link.attached) {
+      // Should the session end, it must not take a binding with it that never ran in it.
+      peer.deferred = true;
+      return;
+    }
     slot.state = 'ready';
     slot.link = peer.link;
     const { virtualSlot, generation } = slot;

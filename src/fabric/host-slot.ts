@@ -71,6 +71,8 @@ export class HostPeer {
   readonly states = new Map<number, { readonly generation: number; readonly state: SlotState }>();
   readonly kept = new KeptTlps();
   live = true;
+  /** Something the box has said waits until the session has a connection again. */
+  deferred = false;
   /** True while `kept` is being worked off. */
   draining = false;
 

@@ -17,6 +17,11 @@ export type SlotState = (typeof SlotState)[keyof typeof SlotState];
 
 export interface LinkPort {
   readonly peer: PeerIdentity;
+  /**
+   * False while the session has lost its connection and may yet end without another. `linkResume`
+   * tells when it has one again.
+   */
+  readonly attached: boolean;
   /** Whether the egress queue has room for one more TLP of this class and payload. */
   canSend(flow: FlowClass, payloadBytes: number): boolean;
   /**
@@ -56,7 +61,7 @@ export interface LinkUser {
     generation: number,
     state: SlotState,
   ): void;
-  /** `canSend` may have become true again. */
+  /** `canSend` or `attached` may have become true again. */
   linkResume(now: Nanos, link: LinkPort): void;
   /** The session is over: what was unacknowledged is lost, and nothing can be sent. */
   linkDown(now: Nanos, link: LinkPort, reason: string): void;

@@ -52,6 +52,8 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
   #connection: Connection | undefined;
   /** Has had a connection. */
   #begun = false;
+  /** Has another connection, and its user does not know yet. */
+  #resumed = false;
   #inTurn = false;
   /** Bit per flow class: `canSend` has said no, `linkResume` is owed. */
   #refused = 0;
@@ -88,6 +90,10 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     this.#ingress = new Ingress(options, hello, this, user, counters);
     this.#sender = new FrameSender(options, counters, this.#egress, this.#ingress);
     counters.sessions++;
+  }
+
+  get attached(): boolean {
+    return this.#connection !== undefined;
   }
 
   get connection(): Connection | undefined {
@@ -139,12 +145,17 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     this.#sender.attach(now, connection.transport);
     this.#lastFrameNs = now;
     if (resumed) this.counters.resumes++;
+    this.#resumed = resumed;
     this.#begun = true;
     return undefined;
   }
 
   /** After `attach`: sends what waits. */
   start(now: Nanos): void {
+    if (this.#resumed) {
+      this.#resumed = false;
+      this.#user.linkResume(now, this);
+    }
     this.turnEnd(now);
     this.tick(now);
   }

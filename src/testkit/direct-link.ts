@@ -20,6 +20,7 @@ class DirectEnd implements LinkPort {
   readonly user: LinkUser;
   other: DirectEnd | undefined;
   readonly #link: DirectLink;
+  readonly attached = true;
   completions = 0;
   refused = false;
   kept = 0;

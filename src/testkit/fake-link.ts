@@ -29,6 +29,7 @@ export class FakeLink implements LinkPort {
   /** `canSend` has said no since the last look. */
   refused = false;
   up = true;
+  attached = true;
 
   constructor(kind: 'host' | 'box', id: string) {
     this.peer = { kind, id };

@@ -39,6 +39,7 @@ const PLANTED: readonly (readonly [string, PlantedFaults, Invariant])[] = [
   ['DMA reads are forgotten at link-down', { box: { noAbort: true } }, LOUD],
   ['a box slot stays ready without a session', { box: { noContainment: true } }, LOUD],
 
+  ['a session takes along what never ran in it', { box: { bindsWhileResuming: true } }, PROGRESS],
   ['one queue for all classes', { link: { headOfLine: true } }, PROGRESS],
   ['nobody asks the ordering table', { link: { noOrdering: true } }, PROGRESS],
   ['nobody minds credits', { link: { noCreditWait: true, noCreditCheck: true } }, PROGRESS],

@@ -12,7 +12,7 @@ import type { Binding } from './binding.ts';
 import { isError } from './fault-host.ts';
 import { HostileDevice } from './hostile-device.ts';
 import { type LinkOwner, LinkWatch } from './link-watch.ts';
-import type { TlpOrigin } from './watched-port.ts';
+import type { TlpOrigin, WatchedPort } from './watched-port.ts';
 import { Invariant, type Oracle } from './oracle.ts';
 import { ProbeDevice } from './probe-device.ts';
 import type { SessionBook } from './session-book.ts';
@@ -46,6 +46,8 @@ export class FaultBox implements LinkOwner, DeviceOwner {
   readonly #ended = new Set<number>();
   #watch: LinkWatch | undefined;
   #readyBefore: readonly BoxRow[] = [];
+  /** Ready, but never announced in the session that ends: no part of it. */
+  #spared: readonly BoxRow[] = [];
 
   constructor(options: FaultBoxOptions) {
     this.#options = options;
@@ -112,12 +114,23 @@ export class FaultBox implements LinkOwner, DeviceOwner {
 
   sessionUp(): void {}
 
-  sessionEnding(_now: Nanos, peer: string): void {
+  sessionEnding(_now: Nanos, { peer: { id: peer }, announced }: WatchedPort): void {
     const { rows } = this.virtual.proxy;
-    this.#readyBefore = rows.filter((row) => row.host === peer && this.#readyRow(row.slot) === row);
+    const ready = rows.filter((row) => row.host === peer && this.#readyRow(row.slot) === row);
+    this.#readyBefore = ready.filter((row) => announced.has(row.generation));
+    this.#spared = ready.filter((row) => !announced.has(row.generation));
   }
 
   sessionEnded(now: Nanos): void {
+    for (const { slot, generation } of this.#spared) {
+      this.#oracle.counts.spared++;
+      const state = this.virtual.proxy.slotState(slot);
+      if (state === 'ready') continue;
+      this.#oracle.fail(
+        Invariant.PROGRESS,
+        `${this.name} slot ${slot}: ${state}, as a session ended in which ${generation} never ran`,
+      );
+    }
     for (const { slot, generation } of this.#readyBefore) {
       this.#ended.add(generation);
       const state = this.virtual.proxy.slotState(slot);

@@ -17,7 +17,7 @@ import { HostCanaries, MEMORY_REGIONS } from './host-canaries.ts';
 import { HOSTILE_DEVICE_ID } from './hostile-device.ts';
 import { watchHostile } from './hostile-tenant.ts';
 import { type LinkOwner, LinkWatch } from './link-watch.ts';
-import type { TlpOrigin } from './watched-port.ts';
+import type { TlpOrigin, WatchedPort } from './watched-port.ts';
 import { Invariant, type Oracle } from './oracle.ts';
 import { PROBE_DEVICE_ID } from './probe-device.ts';
 import { ProbeDriver, type TenantContext } from './probe-driver.ts';
@@ -145,7 +145,7 @@ export class FaultHost implements LinkOwner, RootOwner {
 
   sessionUp(): void {}
 
-  sessionEnding(_now: Nanos, peer: string): void {
+  sessionEnding(_now: Nanos, { peer: { id: peer } }: WatchedPort): void {
     this.#endingSession = true;
     this.#options.sessionEnding(peer);
     const { rows } = this.virtual.proxy;
@@ -193,7 +193,12 @@ export class FaultHost implements LinkOwner, RootOwner {
       }
       return;
     }
-    const generation = this.readyRow(virtualSlot)?.generation ?? 0;
+    const row = this.readyRow(virtualSlot);
+    const generation = row?.generation ?? 0;
+    if (this.watch.portTo(row?.box ?? '')?.attached !== true) {
+      const name = `${this.name} virtual slot ${virtualSlot}`;
+      this.#oracle.fail(Invariant.LOUD, `${name}: came up over a session without a connection`);
+    }
     if (this.#ended.has(generation)) {
       this.#oracle.fail(Invariant.LOUD, `${this.name}: generation ${generation} is up again`);
     }

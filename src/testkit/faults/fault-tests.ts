@@ -42,6 +42,7 @@ export function testSeeds(first: number, last: number): void {
         expect(counts[name], name).toBeGreaterThan(seeds / 2);
       }
       expect(counts.moves, 'moves').toBeGreaterThan(seeds / 10);
+      expect(counts.spared, 'spared').toBeGreaterThan(seeds / 50);
       for (const name of ['attacks', 'forgeries', 'stale', 'sgemms', 'interrupts'] as const) {
         expect(counts[name], name).toBeGreaterThan(5 * seeds);
       }

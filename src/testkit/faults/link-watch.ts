@@ -35,7 +35,7 @@ export interface LinkOwner {
   sending(now: Nanos, peer: string, slot: number, generation: number, tlp: Tlp): void;
   sessionUp(now: Nanos, peer: string): void;
   /** Around the proxy being told that a session has ended. */
-  sessionEnding(now: Nanos, peer: string): void;
+  sessionEnding(now: Nanos, port: WatchedPort): void;
   sessionEnded(now: Nanos, peer: string): void;
   /** Sends what is queued and arms timers, after something was done from outside. */
   settle(): void;
@@ -162,7 +162,7 @@ export class LinkWatch implements LinkUser {
     this.#ports.delete(link);
     port.live = false;
     port.in.close();
-    this.#owner.sessionEnding(now, port.peer.id);
+    this.#owner.sessionEnding(now, port);
     this.#inner.linkDown(now, port, reason);
     this.#owner.sessionEnded(now, port.peer.id);
   }

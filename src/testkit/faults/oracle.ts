@@ -46,6 +46,8 @@ export class WorldCounts {
   posted = 0;
   cpuReads = 0;
   stalls = 0;
+  /** Bindings set while a session was resuming that then ended. */
+  spared = 0;
 }
 
 export class Oracle {

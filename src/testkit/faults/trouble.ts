@@ -154,7 +154,7 @@ export class Trouble {
   }
 
   #kill(): void {
-    const { oracle } = this.#world;
+    const { oracle, operator } = this.#world;
     const hosts = this.#world.hosts();
     const boxes = this.#world.boxes();
     const victim = this.#prng.below(hosts.length + boxes.length);
@@ -169,6 +169,9 @@ export class Trouble {
     const isOrderly = this.#prng.chance(0.3);
     if (host !== undefined) this.#world.killHost(host, isOrderly);
     else if (box !== undefined) this.#world.killBox(box, isOrderly);
+    // An operator who is quick: the other end still waits for the session to be resumed.
+    const theirs = operator.bindings.filter((binding) => binding.host === id || binding.box === id);
+    if (theirs.length > 0 && this.#prng.chance(0.3)) operator.raise(this.#prng.pick(theirs));
     const end = (): void => {
       if (this.#dead.get(id) !== end) return;
       this.#dead.delete(id);

@@ -1,7 +1,7 @@
 /** What a watched proxy sees of a session: its `LinkPort`, with what its observer keeps of it. */
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
-import type { LinkPort, SlotState } from '#fabric/link-user';
+import { type LinkPort, SlotState } from '#fabric/link-user';
 import type { Session } from '#fabric/session';
 import type { PeerIdentity } from '#fabric/transport';
 import type { FlowClass, Tlp } from '#pcie/tlp';
@@ -37,6 +37,8 @@ export class WatchedPort implements LinkPort {
   readonly kept: KeptTlp[] = [];
   /** Forged requests not yet answered, by tag. */
   readonly forged = new Set<number>();
+  /** Generations the proxy has called ready while the session had a connection. */
+  readonly announced = new Set<number>();
   live = true;
   /** Since when the receiver has had room for posted requests. */
   roomSinceNs = 0;
@@ -48,6 +50,10 @@ export class WatchedPort implements LinkPort {
     this.peer = session.peer;
     this.out = out;
     this.in = inward;
+  }
+
+  get attached(): boolean {
+    return this.session.attached;
   }
 
   canSend(flow: FlowClass, payloadBytes: number): boolean {
@@ -62,6 +68,7 @@ export class WatchedPort implements LinkPort {
 
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {
     if (this.live) this.out.sentState(slot, generation, state);
+    if (state === SlotState.READY && this.attached) this.announced.add(generation);
     this.session.sendSlotState(now, slot, generation, state);
   }
 
