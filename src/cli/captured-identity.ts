@@ -2,6 +2,8 @@
 import {
   MEMORY_BYTES_HI,
   MEMORY_BYTES_LO,
+  RESET,
+  RESET_KEY,
   UUID_0,
   UUID_1,
   UUID_2,
@@ -34,6 +36,22 @@ export function identityInCapture(
     uuid: words.every((word) => word !== undefined) ? uuidOf(words) : undefined,
     memoryBytes:
       low === undefined ? undefined : low.readUInt32LE() + (high?.readUInt32LE() ?? 0) * 2 ** 32,
+  };
+}
+
+/** Tells the packets by which the host resets the accelerator's registers. */
+export function resetsIn(
+  packets: readonly CapturedPacket[],
+  captured: CapturedFunction | undefined,
+): (packet: CapturedPacket) => boolean {
+  const bar0 = bar0Of(packets, captured);
+  if (bar0 === undefined) return () => false;
+  const tlp = new Tlp();
+  return ({ direction, tlp: bytes }) => {
+    if (direction !== 'down') return false;
+    if (decodeTlp(bytes, 0, bytes.length, tlp) !== TlpDecode.OK) return false;
+    if (tlp.kind !== TlpKind.MWr32 || tlpAddress(tlp) !== bar0 + RESET) return false;
+    return Buffer.from(tlp.payload).readUInt32LE(tlp.payloadOffset) === RESET_KEY;
   };
 }
 

@@ -2,6 +2,7 @@
  * What the CLI prints, and how it ends. Results go to stdout, everything else to stderr. Exit status:
  * 0 done, 1 an operator's error, 2 wrong usage.
  */
+import type { Writable } from 'node:stream';
 import { DxpuError } from '#base/errors';
 
 export const OUTPUT_FORMATS = ['text', 'json'] as const;
@@ -22,6 +23,39 @@ export function printJson(value: unknown): void {
 
 export function printNote(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+const FULL_CHARS = 1 << 16;
+
+/** Lines by the thousand, for a reader that may be slow: `flush` waits until it has taken them. */
+export class LineWriter {
+  readonly #stream: Writable;
+  #text = '';
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+  }
+
+  line(text: string): void {
+    this.#text += `${text}\n`;
+  }
+
+  /** Time to `flush`. */
+  get isFull(): boolean {
+    return this.#text.length >= FULL_CHARS;
+  }
+
+  flush(): Promise<void> {
+    if (this.#text === '') return Promise.resolve();
+    const text = this.#text;
+    this.#text = '';
+    return new Promise((resolve, reject) => {
+      this.#stream.write(text, (error) => {
+        if (error === null || error === undefined) resolve();
+        else reject(error);
+      });
+    });
+  }
 }
 
 /** Columns padded to the widest cell; numbers to the right. Plain text, so that it greps well. */

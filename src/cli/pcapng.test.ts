@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   type CapturedTlp,
   encodeHeader,
   encodePacket,
-  isPcapng,
-  PcapngReader,
-  type ReadPacket,
+  encodeStatistics,
+  wholeBlocks,
 } from './pcapng.ts';
+import { isPcapng, PcapngReader, type ReadPacket } from './pcapng-reader.ts';
 
 function read(file: Uint8Array): ReadPacket[] {
   const reader = new PcapngReader();
@@ -23,6 +23,17 @@ const packet: CapturedTlp = {
   direction: 'up',
   tlp,
 };
+
+/** The blocks of a file, each handed over by itself, as a file of big blocks comes in. */
+function inChunks(file: Uint8Array, chunkBytes: number): ReadPacket[] {
+  const reader = new PcapngReader();
+  const found: ReadPacket[] = [];
+  for (let at = 0; at < file.length; at += chunkBytes) {
+    found.push(...reader.push(file.subarray(at, at + chunkBytes)));
+  }
+  reader.end();
+  return found;
+}
 
 describe('pcapng', () => {
   it('is written as the format asks, byte by byte', () => {
@@ -78,7 +89,10 @@ describe('pcapng', () => {
     });
     fc.assert(
       fc.property(fc.array(one, { maxLength: 6 }), fc.integer({ min: 1, max: 90 }), (list, cut) => {
-        const file = Buffer.concat([encodeHeader('x', 'y'), ...list.map(encodePacket)]);
+        const file = Buffer.concat([
+          encodeHeader('x', 'y'),
+          ...list.map((one) => encodePacket(one)),
+        ]);
         const reader = new PcapngReader();
         const found: ReadPacket[] = [];
         for (let at = 0; at < file.length; at += cut) {
@@ -98,9 +112,96 @@ describe('pcapng', () => {
   it('carries the config space of the function', () => {
     const configSpace = Uint8Array.from({ length: 256 }, (_, index) => index);
     const reader = new PcapngReader();
-    expect([...reader.push(encodeHeader('if', 'app', { bdf: 0x0108, configSpace }))]).toEqual([]);
+    expect([
+      ...reader.push(encodeHeader('if', 'app', { function: { bdf: 0x0108, configSpace } })),
+    ]).toEqual([]);
     expect(reader.capturedFunction?.bdf).toBe(0x0108);
     expect(new Uint8Array(reader.capturedFunction!.configSpace)).toEqual(configSpace);
+  });
+
+  it('says whether the function was in use, and what was lost where', () => {
+    const reader = new PcapngReader();
+    expect([...reader.push(encodeHeader('if', 'app', { inUse: true }))]).toEqual([]);
+    expect(reader.inUse).toBe(true);
+    expect([...reader.push(encodePacket(packet, 2 ** 32 + 7))]).toEqual([
+      { number: 1, lostBefore: 2 ** 32 + 7, packet },
+    ]);
+    expect(reader.lost).toBe(2 ** 32 + 7);
+    // 9 more were lost after the last packet.
+    expect([...reader.push(encodeStatistics(5n, 1, 2 ** 32 + 16))]).toEqual([]);
+    expect(reader.lost).toBe(2 ** 32 + 16);
+    const unused = new PcapngReader();
+    expect([...unused.push(encodeHeader('if', 'app', { inUse: false }))]).toEqual([]);
+    expect(unused.inUse).toBe(false);
+  });
+
+  it('statistics are written as the format asks, byte by byte', () => {
+    // Type, length, interface 0, time high and low; isb_ifrecv 4 of 8 bytes: 3 + 2; isb_ifdrop 5: 2.
+    expect(encodeStatistics(0x0102_0304_0506_0708n, 3, 2).toString('hex')).toBe(
+      '05000000' +
+        '34000000' +
+        '00000000' +
+        '04030201' +
+        '08070605' +
+        '04000800' +
+        '0500000000000000' +
+        '05000800' +
+        '0200000000000000' +
+        '00000000' +
+        '34000000',
+    );
+  });
+
+  it('counts the blocks that are whole (regression: a full disk left half a packet uncounted)', () => {
+    const one = encodePacket(packet);
+    const blocks = Buffer.concat([one, one, one]);
+    expect(wholeBlocks(blocks, blocks.length)).toEqual({ count: 3, end: 3 * one.length });
+    expect(wholeBlocks(blocks, 2 * one.length + 13)).toEqual({ count: 2, end: 2 * one.length });
+    expect(wholeBlocks(blocks, 11)).toEqual({ count: 0, end: 0 });
+  });
+
+  it('of an unknown major version is refused (regression: read as if it were version 1)', () => {
+    const file = encodeHeader('if', 'app');
+    file.writeUInt16LE(2, 12);
+    expect(() => read(file)).toThrow('pcapng version 2.0; known is 1.x');
+  });
+
+  it('honours if_tsoffset (regression: ignored)', () => {
+    // Time in ns (if_tsresol 9), counted from second 1000 (if_tsoffset 14): 1000 s + 5 ns.
+    const description =
+      '01000000' +
+      '2c000000' +
+      '93000000' +
+      '00000000' +
+      '09000100' +
+      '09000000' +
+      '0e000800' +
+      'e803000000000000' +
+      '00000000' +
+      '2c000000';
+    const section = encodeHeader('if', 'app').subarray(0, 40);
+    const file = Buffer.concat([
+      section,
+      Buffer.from(description, 'hex'),
+      encodePacket({ ...packet, timeNs: 5n }),
+    ]);
+    expect(read(file)).toEqual([{ number: 1, packet: { ...packet, timeNs: 1_000_000_000_005n } }]);
+  });
+
+  it('joins a large block once (regression: a copy of all of it for each chunk)', () => {
+    const foreign = Buffer.alloc(1 << 20);
+    foreign.writeUInt32LE(0x0bad, 0);
+    foreign.writeUInt32LE(foreign.length, 4);
+    foreign.writeUInt32LE(foreign.length, foreign.length - 4);
+    const file = Buffer.concat([encodeHeader('if', 'app'), foreign, encodePacket(packet)]);
+    const concat = vi.spyOn(Buffer, 'concat');
+    try {
+      expect(inChunks(file, 1024)).toEqual([{ number: 1, packet }]);
+      // 1024 chunks; once for the header, once to see the length, once for the block, once for the rest.
+      expect(concat.mock.calls.length).toBeLessThan(10);
+    } finally {
+      concat.mockRestore();
+    }
   });
 
   it('of a big-endian machine with microseconds is understood', () => {

@@ -9,28 +9,37 @@
  *   bytes 2-3  slot, big-endian: the virtual slot on a host, the slot on a box
  *
  * The direction is in epb_flags too: outbound is down, inbound is up. Timestamps are nanoseconds
- * since 1970.
+ * since 1970. What was lost before a packet is its epb_dropcount, what was lost at all the isb_ifdrop
+ * of the statistics at the end. This file writes; pcapng-reader.ts reads.
  */
-import { DxpuError } from '#base/errors';
 import { formatBdf } from '#base/units';
 
 export const LINK_TYPE_USER0 = 147;
-const PSEUDO_HEADER_BYTES = 4;
-const PSEUDO_HEADER_VERSION = 1;
+export const PSEUDO_HEADER_BYTES = 4;
+export const PSEUDO_HEADER_VERSION = 1;
 
-const BLOCK_SECTION = 0x0a0d0d0a;
-const BLOCK_INTERFACE = 1;
-const BLOCK_SIMPLE_PACKET = 3;
-const BLOCK_ENHANCED_PACKET = 6;
-const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
-const OPTION_END = 0;
-const OPTION_COMMENT = 1;
+/** Reads the same in either byte order. */
+export const BLOCK_SECTION = 0x0a0d0d0a;
+export const BLOCK_INTERFACE = 1;
+export const BLOCK_SIMPLE_PACKET = 3;
+export const BLOCK_STATISTICS = 5;
+export const BLOCK_ENHANCED_PACKET = 6;
+export const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
+export const MAJOR_VERSION = 1;
+export const OPTION_END = 0;
+export const OPTION_COMMENT = 1;
+export const OPTION_IF_TSRESOL = 9;
+export const OPTION_IF_TSOFFSET = 14;
+export const OPTION_EPB_DROPCOUNT = 4;
+export const OPTION_ISB_IFDROP = 5;
 const OPTION_IF_NAME = 2;
-const OPTION_IF_TSRESOL = 9;
 const OPTION_SHB_USERAPPL = 4;
 const OPTION_EPB_FLAGS = 2;
-/** A block larger than this is a damaged file, not a packet. */
-const MAX_BLOCK_BYTES = 1 << 24;
+const OPTION_ISB_IFRECV = 4;
+
+const FLAGS_INBOUND = 1;
+const FLAGS_OUTBOUND = 2;
+const TWO_TO_32 = 0x1_0000_0000;
 
 export interface CapturedTlp {
   /** Nanoseconds since 1970. */
@@ -40,10 +49,26 @@ export interface CapturedTlp {
   readonly tlp: Uint8Array;
 }
 
-const FUNCTION_COMMENT =
-  /^config space of ([0-9a-f]{2}):([0-9a-f]{2})\.([0-7]): ((?:[0-9a-f]{2}){256})$/;
+/** The function that was captured, as it was when the capture began. */
+export interface CapturedFunction {
+  readonly bdf: number;
+  /** The first 256 bytes of its config space. */
+  readonly configSpace: Uint8Array;
+}
 
-const pad4 = (bytes: number): number => (bytes + 3) & ~3;
+/** What is known of the captured function when a capture begins; each becomes a comment. */
+export interface CaptureStart {
+  readonly function?: CapturedFunction | undefined;
+  /** Whether the host had written to its memory before, so that it need not be as after a reset. */
+  readonly inUse?: boolean | undefined;
+}
+
+export const IN_USE_COMMENTS = {
+  true: 'the function was in use when the capture began',
+  false: 'the function was not in use when the capture began',
+} as const;
+
+export const pad4 = (bytes: number): number => (bytes + 3) & ~3;
 
 function option(code: number, value: Uint8Array): Buffer {
   const out = Buffer.alloc(4 + pad4(value.length));
@@ -67,16 +92,16 @@ function block(type: number, parts: readonly Uint8Array[]): Buffer {
 
 /**
  * What a file begins with: the section, and one interface named after what was captured.
- * What is known of the captured function goes into a comment: a replay sets its device model to it.
+ * What is known of the captured function goes into comments: a replay sets its device model to it.
  */
 export function encodeHeader(
   interfaceName: string,
   application: string,
-  captured?: CapturedFunction,
+  start: CaptureStart = {},
 ): Buffer {
   const section = Buffer.alloc(16);
   section.writeUInt32LE(BYTE_ORDER_MAGIC, 0);
-  section.writeUInt16LE(1, 4);
+  section.writeUInt16LE(MAJOR_VERSION, 4);
   section.writeUInt16LE(0, 6);
   section.writeBigInt64LE(-1n, 8);
   const link = Buffer.alloc(8);
@@ -92,215 +117,121 @@ export function encodeHeader(
       link,
       option(OPTION_IF_NAME, Buffer.from(interfaceName)),
       option(OPTION_IF_TSRESOL, Uint8Array.of(9)),
-      ...(captured === undefined ? [] : [option(OPTION_COMMENT, functionComment(captured))]),
+      ...commentsOf(start).map((text) => option(OPTION_COMMENT, Buffer.from(text))),
       END_OF_OPTIONS,
     ]),
   ]);
 }
 
-function functionComment({ bdf, configSpace }: CapturedFunction): Buffer {
-  const hex = Buffer.from(configSpace).toString('hex');
-  return Buffer.from(`config space of ${formatBdf(bdf)}: ${hex}`);
+function commentsOf({ function: captured, inUse }: CaptureStart): string[] {
+  const comments: string[] = [];
+  if (captured !== undefined) {
+    const hex = Buffer.from(captured.configSpace).toString('hex');
+    comments.push(`config space of ${formatBdf(captured.bdf)}: ${hex}`);
+  }
+  if (inUse !== undefined) comments.push(IN_USE_COMMENTS[`${inUse}`]);
+  return comments;
 }
 
-export function encodePacket(packet: CapturedTlp): Buffer {
-  const bytes = PSEUDO_HEADER_BYTES + packet.tlp.length;
-  const body = Buffer.alloc(20 + pad4(bytes));
-  body.writeUInt32LE(0, 0);
-  body.writeUInt32LE(Number(packet.timeNs >> 32n), 4);
-  body.writeUInt32LE(Number(packet.timeNs & 0xffffffffn), 8);
-  body.writeUInt32LE(bytes, 12);
-  body.writeUInt32LE(bytes, 16);
-  body.writeUInt8(PSEUDO_HEADER_VERSION, 20);
-  body.writeUInt8(packet.direction === 'up' ? 1 : 0, 21);
-  body.writeUInt16BE(packet.slot, 22);
-  body.set(packet.tlp, 20 + PSEUDO_HEADER_BYTES);
-  const flags = Buffer.alloc(4);
-  flags.writeUInt32LE(packet.direction === 'up' ? 1 : 2, 0);
-  return block(BLOCK_ENHANCED_PACKET, [body, option(OPTION_EPB_FLAGS, flags), END_OF_OPTIONS]);
-}
-
-/** Whether the bytes begin as a pcapng file does. */
-export function isPcapng(bytes: Uint8Array): boolean {
-  return bytes.length >= 12 && Buffer.from(bytes.subarray(0, 4)).readUInt32BE(0) === BLOCK_SECTION;
-}
-
-/** A packet of a file, or what is wrong with it. `number` counts from 1. */
-export type ReadPacket =
-  | { readonly number: number; readonly packet: CapturedTlp }
-  | { readonly number: number; readonly error: string };
-
-interface Interface {
-  readonly linkType: number;
-  /** Nanoseconds = ticks × numerator ÷ denominator. */
-  readonly numerator: bigint;
-  readonly denominator: bigint;
-}
-
-/** The function that was captured, as it was when the capture began. */
-export interface CapturedFunction {
-  readonly bdf: number;
-  /** The first 256 bytes of its config space. */
-  readonly configSpace: Uint8Array;
+/** Room for a packet with a TLP of `tlpBytes`, whatever its options. */
+export function packetRoom(tlpBytes: number): number {
+  return 64 + pad4(PSEUDO_HEADER_BYTES + tlpBytes);
 }
 
 /**
- * Reads a capture as it comes in, piece by piece. A packet of another link type or with a bad header
- * is given as an error and reading goes on; damage ends it with a `DxpuError` naming the byte.
+ * Writes a packet at `at` of `into`, which must have `packetRoom`, and returns where it ends. Time in
+ * two words, for numbers do not hold it; `lostBefore` TLPs were lost since the packet before it.
  */
-export class PcapngReader {
-  #rest: Buffer = Buffer.alloc(0);
-  /** Bytes read before those of `#rest`. */
-  #position = 0;
-  #little = true;
-  #interfaces: Interface[] = [];
-  #packets = 0;
-  #function: CapturedFunction | undefined;
-
-  /** What the file says of the captured function; before its first packet, if at all. */
-  get capturedFunction(): CapturedFunction | undefined {
-    return this.#function;
+export function writePacket(
+  into: Buffer,
+  at: number,
+  timeHi: number,
+  timeLo: number,
+  up: boolean,
+  slot: number,
+  lostBefore: number,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+): number {
+  const captured = PSEUDO_HEADER_BYTES + length;
+  const data = at + 28;
+  let end = data + pad4(captured);
+  into.writeUInt32LE(BLOCK_ENHANCED_PACKET, at);
+  into.writeUInt32LE(0, at + 8);
+  into.writeUInt32LE(timeHi, at + 12);
+  into.writeUInt32LE(timeLo, at + 16);
+  into.writeUInt32LE(captured, at + 20);
+  into.writeUInt32LE(captured, at + 24);
+  into[data] = PSEUDO_HEADER_VERSION;
+  into[data + 1] = up ? 1 : 0;
+  into.writeUInt16BE(slot, data + 2);
+  into.set(bytes.subarray(offset, offset + length), data + PSEUDO_HEADER_BYTES);
+  into.fill(0, data + captured, end);
+  into.writeUInt16LE(OPTION_EPB_FLAGS, end);
+  into.writeUInt16LE(4, end + 2);
+  into.writeUInt32LE(up ? FLAGS_INBOUND : FLAGS_OUTBOUND, end + 4);
+  end += 8;
+  if (lostBefore > 0) {
+    into.writeUInt16LE(OPTION_EPB_DROPCOUNT, end);
+    into.writeUInt16LE(8, end + 2);
+    into.writeUInt32LE(lostBefore % TWO_TO_32, end + 4);
+    into.writeUInt32LE(Math.floor(lostBefore / TWO_TO_32), end + 8);
+    end += 12;
   }
-
-  /** The packets that are complete with these bytes. */
-  *push(chunk: Uint8Array): Generator<ReadPacket> {
-    const bytes = Buffer.concat([this.#rest, chunk]);
-    let at = 0;
-    while (bytes.length - at >= 12) {
-      if (bytes.readUInt32BE(at) === BLOCK_SECTION) this.#beginSection(bytes, at);
-      const length = this.#u32(bytes, at + 4);
-      if (length < 12 || length % 4 !== 0 || length > MAX_BLOCK_BYTES) {
-        throw this.#damaged(at, `a block claims a length of ${length} bytes`);
-      }
-      if (at + length > bytes.length) break;
-      const end = at + length - 4;
-      if (this.#u32(bytes, end) !== length) {
-        throw this.#damaged(at, 'the two lengths of a block differ');
-      }
-      const packet = this.#block(bytes, at, end);
-      at += length;
-      if (packet !== undefined) yield packet;
-    }
-    this.#rest = bytes.subarray(at);
-    this.#position += at;
-  }
-
-  /** There is no more. Fails when the last block is incomplete. */
-  end(): void {
-    if (this.#rest.length > 0) throw this.#damaged(0, 'it ends within a block');
-  }
-
-  #beginSection(bytes: Buffer, at: number): void {
-    const magic = bytes.readUInt32LE(at + 8);
-    if (magic !== BYTE_ORDER_MAGIC && bytes.readUInt32BE(at + 8) !== BYTE_ORDER_MAGIC) {
-      throw this.#damaged(at, 'a section has no byte order mark');
-    }
-    this.#little = magic === BYTE_ORDER_MAGIC;
-    this.#interfaces = [];
-  }
-
-  #block(bytes: Buffer, at: number, end: number): ReadPacket | undefined {
-    const length = end + 4 - at;
-    switch (this.#u32(bytes, at)) {
-      case BLOCK_INTERFACE:
-        if (length < 20) throw this.#damaged(at, 'an interface block is too short');
-        this.#interface(bytes, at, end);
-        return undefined;
-      case BLOCK_ENHANCED_PACKET: {
-        this.#packets++;
-        if (length < 32) throw this.#damaged(at, 'a packet block is too short');
-        const ticks =
-          (BigInt(this.#u32(bytes, at + 12)) << 32n) | BigInt(this.#u32(bytes, at + 16));
-        const from = this.#interfaces[this.#u32(bytes, at + 8)];
-        const captured = this.#u32(bytes, at + 20);
-        return packetOf(this.#packets, bytes, at + 28, captured, end, from, ticks);
-      }
-      case BLOCK_SIMPLE_PACKET: {
-        this.#packets++;
-        if (length < 16) throw this.#damaged(at, 'a packet block is too short');
-        const size = this.#u32(bytes, at + 8);
-        return packetOf(this.#packets, bytes, at + 12, size, end, this.#interfaces[0], 0n);
-      }
-      default: // Statistics, names, secrets: nothing of ours.
-        return undefined;
-    }
-  }
-
-  #interface(bytes: Buffer, at: number, end: number): void {
-    let numerator = 1000n; // Microseconds, where it does not say.
-    let denominator = 1n;
-    for (let option = at + 16; option + 4 <= end; ) {
-      const code = this.#u16(bytes, option);
-      const length = this.#u16(bytes, option + 2);
-      if (code === OPTION_END || option + 4 + length > end) break;
-      if (code === OPTION_IF_TSRESOL && length === 1) {
-        const value = bytes[option + 4] ?? 6;
-        numerator = 1_000_000_000n;
-        denominator = (value & 0x80) === 0 ? 10n ** BigInt(value) : 1n << BigInt(value & 0x7f);
-      }
-      if (code === OPTION_COMMENT) {
-        const text = bytes.toString('latin1', option + 4, option + 4 + length);
-        const match = FUNCTION_COMMENT.exec(text);
-        if (match !== null) {
-          const [, bus = '', device = '', fn = '', hex = ''] = match;
-          const bdf = (parseInt(bus, 16) << 8) | ((parseInt(device, 16) & 31) << 3) | Number(fn);
-          this.#function = { bdf, configSpace: Buffer.from(hex, 'hex') };
-        }
-      }
-      option += 4 + pad4(length);
-    }
-    this.#interfaces.push({ linkType: this.#u16(bytes, at + 8), numerator, denominator });
-  }
-
-  #u32(bytes: Buffer, offset: number): number {
-    return this.#little ? bytes.readUInt32LE(offset) : bytes.readUInt32BE(offset);
-  }
-
-  #u16(bytes: Buffer, offset: number): number {
-    return this.#little ? bytes.readUInt16LE(offset) : bytes.readUInt16BE(offset);
-  }
-
-  #damaged(at: number, what: string): DxpuError {
-    const byte = this.#position + at;
-    return new DxpuError('data_loss', `the capture is damaged at byte ${byte}: ${what}`, {
-      details: { byte },
-    });
-  }
+  into.writeUInt32LE(OPTION_END, end);
+  const size = end + 8 - at;
+  into.writeUInt32LE(size, at + 4);
+  into.writeUInt32LE(size, end + 4);
+  return at + size;
 }
 
-function packetOf(
-  number: number,
-  bytes: Buffer,
-  at: number,
-  length: number,
-  end: number,
-  from: Interface | undefined,
-  ticks: bigint,
-): ReadPacket {
-  if (from === undefined) return { number, error: 'is of an interface the file does not describe' };
-  if (at + length > end)
-    return { number, error: `claims ${length} bytes, more than its block has` };
-  if (from.linkType !== LINK_TYPE_USER0) {
-    return {
-      number,
-      error: `has link type ${from.linkType}, TLP captures have ${LINK_TYPE_USER0}`,
-    };
-  }
-  const direction = bytes[at + 1];
-  if (
-    length < PSEUDO_HEADER_BYTES ||
-    bytes[at] !== PSEUDO_HEADER_VERSION ||
-    (direction !== 0 && direction !== 1)
-  ) {
-    return { number, error: 'has no header of a dxpu capture (version 1, direction, slot)' };
-  }
-  return {
-    number,
-    packet: {
-      timeNs: (ticks * from.numerator) / from.denominator,
-      direction: direction === 1 ? 'up' : 'down',
-      slot: bytes.readUInt16BE(at + 2),
-      tlp: bytes.subarray(at + PSEUDO_HEADER_BYTES, at + length),
-    },
+export function encodePacket(packet: CapturedTlp, lostBefore = 0): Buffer {
+  const { timeNs, direction, slot, tlp } = packet;
+  const into = Buffer.alloc(packetRoom(tlp.length));
+  const [hi, lo] = [Number(timeNs >> 32n), Number(timeNs & 0xffff_ffffn)];
+  const end = writePacket(
+    into,
+    0,
+    hi,
+    lo,
+    direction === 'up',
+    slot,
+    lostBefore,
+    tlp,
+    0,
+    tlp.length,
+  );
+  return into.subarray(0, end);
+}
+
+/** What a file ends with: how many TLPs there were for it, and how many of them it lacks. */
+export function encodeStatistics(timeNs: bigint, captured: number, dropped: number): Buffer {
+  const body = Buffer.alloc(12);
+  body.writeUInt32LE(Number(timeNs >> 32n), 4);
+  body.writeUInt32LE(Number(timeNs & 0xffff_ffffn), 8);
+  const count = (value: number): Buffer => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(value));
+    return bytes;
   };
+  return block(BLOCK_STATISTICS, [
+    body,
+    option(OPTION_ISB_IFRECV, count(captured + dropped)),
+    option(OPTION_ISB_IFDROP, count(dropped)),
+    END_OF_OPTIONS,
+  ]);
+}
+
+/** How many of the blocks at the beginning of `blocks` are whole in its first `bytes`, and their end. */
+export function wholeBlocks(blocks: Buffer, bytes: number): { count: number; end: number } {
+  let count = 0;
+  let end = 0;
+  while (end + 12 <= bytes) {
+    const next = end + blocks.readUInt32LE(end + 4);
+    if (next > bytes) break;
+    end = next;
+    count++;
+  }
+  return { count, end };
 }

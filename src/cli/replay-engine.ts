@@ -3,23 +3,28 @@
  * what was captured. What the device reads from host memory is answered with what it was answered
  * then, and between the same two requests of the host. Tags, the order of what is independent, and
  * timing may differ.
+ *
+ * What the device does only now differs when something it does later was captured: else it is what
+ * it did after the capture had ended.
  */
 import type { Nanos } from '#base/units';
 import { completeWithoutData } from '#pcie/completion';
 import type { Device } from '#pcie/device';
 import { CompletionStatus, resetTlp, Tlp, TlpKind } from '#pcie/tlp';
-import { decodeTlp, encodedTlpBytes, encodeTlp } from '#pcie/tlp-codec';
+import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { tlpToLine } from '#pcie/tlp-text';
 import type { CapturedFunction } from './pcapng.ts';
 import {
   type CapturedPacket,
+  type CaptureFault,
   type CaptureIndex,
+  COMPLETION_TIMEOUT_NS,
   type Exchange,
   indexCapture,
   isCompletion,
   isLastCompletion,
-  isMemoryWrite,
   isNonPosted,
+  isPosted,
   requestKey,
   transactionOf,
   writeKey,
@@ -28,7 +33,7 @@ import {
 export interface ReplayDifference {
   /** Of the request, or of what the device did then; 0 for what it did only now. */
   readonly packet: number;
-  readonly what: 'completion' | 'dma-read' | 'dma-write' | 'undecodable';
+  readonly what: 'completion' | 'dma-read' | 'dma-write' | 'unanswered' | CaptureFault['what'];
   readonly request?: string;
   readonly captured: readonly string[];
   readonly replayed: readonly string[];
@@ -45,12 +50,17 @@ export interface ReplayReport {
 /** Work of the device that ends later than this after the last packet is not waited for. */
 const SETTLE_NS = 10e9;
 
+/**
+ * `captured` is how the function was configured when the capture began, `configWrites` what changed
+ * that before the first of `packets`.
+ */
 export function replayCapture(
   device: Device,
   packets: readonly CapturedPacket[],
   captured: CapturedFunction | undefined,
+  configWrites: readonly CapturedPacket[] = [],
 ): ReplayReport {
-  return new Replay(device, packets).run(captured);
+  return new Replay(device, packets).run(captured, configWrites);
 }
 
 interface Asked {
@@ -71,6 +81,8 @@ class Replay {
   readonly #answered = new Map<number, Uint8Array[]>();
   readonly #nextWrite = new Map<string, number>();
   readonly #differences: ReplayDifference[] = [];
+  /** What the device did only now, and nothing that was captured after it: perhaps cut off. */
+  #unconfirmed: { readonly timeNs: number; readonly difference: ReplayDifference }[] = [];
   /** Under which tag the device has made a captured request again. */
   readonly #asked = new Map<Exchange, Asked>();
   /** The packet of the capture that is being replayed. */
@@ -95,18 +107,34 @@ class Replay {
     });
   }
 
-  run(captured: CapturedFunction | undefined): ReplayReport {
+  run(
+    captured: CapturedFunction | undefined,
+    configWrites: readonly CapturedPacket[],
+  ): ReplayReport {
     this.#device.reset(this.#now());
     if (captured !== undefined) this.#configure(captured);
+    for (const { tlp } of configWrites) {
+      if (decodeTlp(tlp, 0, tlp.length, this.#tlp) === TlpDecode.OK) {
+        this.#device.receive(this.#now(), this.#tlp);
+      }
+    }
+    this.#sent.length = 0;
     const begin = this.#packets[0]?.timeNs ?? 0n;
     for (const packet of this.#packets) {
       this.#advance(Number(packet.timeNs - begin));
       this.#cursor = packet.number;
-      if (packet.direction === 'down') this.#give(packet);
+      if (packet.direction === 'down' && !this.#index.ignored.has(packet.number)) {
+        this.#give(packet);
+      }
     }
+    const endNs = this.#nowNs;
     // What the device asks from here on is answered with whatever the capture has.
     this.#cursor = Infinity;
     this.#advance(this.#nowNs + SETTLE_NS);
+    // What is not captured for so long was not cut off.
+    if (this.#unconfirmed.some(({ timeNs }) => endNs - timeNs >= COMPLETION_TIMEOUT_NS)) {
+      this.#confirm();
+    }
     this.#compare();
     return {
       requests: this.#requests,
@@ -137,7 +165,6 @@ class Replay {
       this.#tlp.payloadBytes = 4;
       this.#device.receive(this.#now(), this.#tlp);
     }
-    this.#sent.length = 0;
   }
 
   #advance(toNs: number): void {
@@ -153,7 +180,7 @@ class Replay {
   }
 
   #give(packet: CapturedPacket): void {
-    if (decodeTlp(packet.tlp, 0, packet.tlp.length, this.#tlp) !== 0) return;
+    if (decodeTlp(packet.tlp, 0, packet.tlp.length, this.#tlp) !== TlpDecode.OK) return;
     if (isCompletion(this.#tlp)) {
       const exchange = this.#index.exchangeOf.get(packet.number);
       const asked = exchange === undefined ? undefined : this.#asked.get(exchange);
@@ -176,7 +203,7 @@ class Replay {
       decodeTlp(bytes, 0, bytes.length, this.#tlp);
       if (isCompletion(this.#tlp)) this.#completion(bytes);
       else if (isNonPosted(this.#tlp)) this.#deviceRequest();
-      else if (isMemoryWrite(this.#tlp)) this.#deviceWrite(bytes);
+      else if (isPosted(this.#tlp)) this.#deviceWrite(bytes);
     }
   }
 
@@ -189,6 +216,7 @@ class Replay {
       return;
     }
     open.completions.push(bytes);
+    if (this.#index.hostRequests.get(open.packet.number)?.complete === true) this.#confirm();
     if (!isLastCompletion(this.#tlp)) return;
     this.#open.delete(transaction);
     this.#answered.set(open.packet.number, open.completions);
@@ -199,18 +227,14 @@ class Replay {
     const { requesterId, tag } = this.#tlp;
     const known = this.#index.deviceRequests.get(requestKey(this.#tlp));
     const exchange = known?.find((one) => !one.used);
-    if (exchange === undefined || !exchange.complete) {
-      if (exchange === undefined) {
-        const line = tlpToLine(this.#tlp);
-        this.#differences.push({ packet: 0, what: 'dma-read', captured: [], replayed: [line] });
-      } else {
-        exchange.used = true;
-      }
+    if (exchange === undefined) {
+      this.#onlyNow('dma-read', tlpToLine(this.#tlp));
       completeWithoutData(this.#answer, this.#tlp, 0, CompletionStatus.UR);
       this.#device.receive(this.#now(), this.#answer);
       return;
     }
     exchange.used = true;
+    this.#confirm();
     const asked = { requesterId, tag };
     this.#asked.set(exchange, asked);
     for (const packet of exchange.completions) {
@@ -232,23 +256,40 @@ class Replay {
     const index = this.#nextWrite.get(key) ?? 0;
     this.#nextWrite.set(key, index + 1);
     const expected = this.#index.deviceWrites.get(key)?.[index];
-    if (expected === undefined) this.#differ(0, 'dma-write', [], [bytes]);
-    else if (Buffer.compare(expected.tlp, bytes) !== 0) {
+    if (expected === undefined) {
+      this.#onlyNow('dma-write', tlpToLine(this.#tlp));
+      return;
+    }
+    this.#confirm();
+    if (Buffer.compare(expected.tlp, bytes) !== 0) {
       this.#differ(expected.number, 'dma-write', [expected.tlp], [bytes]);
     }
   }
 
+  #onlyNow(what: ReplayDifference['what'], line: string): void {
+    const difference = { packet: 0, what, captured: [], replayed: [line] };
+    this.#unconfirmed.push({ timeNs: this.#nowNs, difference });
+  }
+
+  /** The device does something that was captured: what it did before that should have been, too. */
+  #confirm(): void {
+    if (this.#unconfirmed.length === 0) return;
+    for (const { difference } of this.#unconfirmed) this.#differences.push(difference);
+    this.#unconfirmed = [];
+  }
+
   #compare(): void {
-    for (const number of this.#index.undecodable) {
-      this.#differences.push({ packet: number, what: 'undecodable', captured: [], replayed: [] });
+    for (const { packet, what } of this.#index.faults) {
+      this.#differ(packet.number, what, what === 'undecodable' ? [] : [packet.tlp], []);
     }
     for (const [number, exchange] of this.#index.hostRequests) {
       // Where the capture ends before the answer, there is nothing to compare with.
-      if (exchange.complete) this.#compareExchange(number, exchange);
+      if (!exchange.cutOff) this.#compareExchange(number, exchange);
     }
     for (const exchanges of this.#index.deviceRequests.values()) {
-      for (const { packet, used, complete } of exchanges) {
-        if (!used && complete) this.#differ(packet.number, 'dma-read', [packet.tlp], []);
+      for (const { packet, used, complete, cutOff } of exchanges) {
+        if (!used) this.#differ(packet.number, 'dma-read', [packet.tlp], []);
+        else if (!complete && !cutOff) this.#differ(packet.number, 'unanswered', [packet.tlp], []);
       }
     }
     for (const [key, writes] of this.#index.deviceWrites) {
@@ -261,6 +302,7 @@ class Replay {
   #compareExchange(number: number, exchange: Exchange): void {
     const replayed = this.#answered.get(number) ?? [];
     const same =
+      exchange.complete &&
       replayed.length === exchange.completions.length &&
       replayed.every((bytes, index) => {
         const then = exchange.completions[index];
@@ -270,7 +312,7 @@ class Replay {
     const [request] = this.#lines([exchange.packet.tlp]);
     this.#differences.push({
       packet: number,
-      what: 'completion',
+      what: exchange.complete ? 'completion' : 'unanswered',
       ...(request === undefined ? {} : { request }),
       captured: this.#lines(exchange.completions.map((one) => one.tlp)),
       replayed: this.#lines(replayed),

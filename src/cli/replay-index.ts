@@ -1,6 +1,12 @@
 /**
  * A capture put in order for a replay: which completions answer which request, in either direction,
- * and what the device wrote where.
+ * what the device wrote where, and where the capture contradicts itself: TLPs that PCIe would not let
+ * be there, or not be missing.
+ *
+ * A capture has ends: requests of before it may be answered in it, and its last ones may not be. Both
+ * are told from missing TLPs by order, for either side answers in the order it was asked: an answer to
+ * nothing is of before the capture only until the first one to a request in it, and a request was cut
+ * off only when none after it was answered.
  */
 import {
   type Tlp,
@@ -10,6 +16,7 @@ import {
   FlowClass,
   CompletionStatus,
 } from '#pcie/tlp';
+import { requestByteCount } from '#pcie/completion';
 import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
 
 export interface CapturedPacket {
@@ -17,6 +24,8 @@ export interface CapturedPacket {
   readonly timeNs: bigint;
   readonly direction: 'down' | 'up';
   readonly tlp: Uint8Array;
+  /** TLPs that the capture lost before this one. */
+  readonly lostBefore?: number;
 }
 
 /** A non-posted request and what answered it. */
@@ -25,7 +34,17 @@ export interface Exchange {
   readonly completions: CapturedPacket[];
   /** Whether the last completion of it is there. */
   complete: boolean;
+  /** Whether it only misses what the end of the capture cut off. */
+  cutOff: boolean;
   used: boolean;
+  /** Bytes that remain to be answered. */
+  remainingBytes: number;
+}
+
+/** What a capture says that cannot have been. */
+export interface CaptureFault {
+  readonly packet: CapturedPacket;
+  readonly what: 'undecodable' | 'tag-in-use' | 'unasked' | 'gap';
 }
 
 export interface CaptureIndex {
@@ -37,9 +56,13 @@ export interface CaptureIndex {
   readonly deviceRequests: ReadonlyMap<string, Exchange[]>;
   /** Posted writes of the device, oldest first, by address. */
   readonly deviceWrites: ReadonlyMap<string, CapturedPacket[]>;
-  /** Packets that are no TLPs. */
-  readonly undecodable: readonly number[];
+  readonly faults: readonly CaptureFault[];
+  /** Packets that contradict the rest, and are not replayed. */
+  readonly ignored: ReadonlySet<number>;
 }
+
+/** No request waits longer for its answer: a capture that goes on for so long did not cut it off. */
+export const COMPLETION_TIMEOUT_NS = 4_000_000_000;
 
 /** Requester and tag: what a completion is matched by (2.2.9). */
 export const transactionOf = (tlp: Tlp): number => tlp.requesterId * 1024 + tlp.tag;
@@ -52,8 +75,9 @@ export function requestKey(tlp: Tlp): string {
   return [tlp.kind, addressOf(tlp), tlp.lengthDw, tlp.firstBe, tlp.lastBe].join(' ');
 }
 
+/** Where a posted request goes: its address, or which message it is. */
 export function writeKey(tlp: Tlp): string {
-  return addressOf(tlp);
+  return isMemoryWrite(tlp) ? addressOf(tlp) : `message ${tlp.messageCode}`;
 }
 
 export function isCompletion(tlp: Tlp): boolean {
@@ -64,50 +88,126 @@ export function isNonPosted(tlp: Tlp): boolean {
   return flowClassOf(tlp.kind) === FlowClass.NON_POSTED;
 }
 
-export function isMemoryWrite(tlp: Tlp): boolean {
+export function isPosted(tlp: Tlp): boolean {
+  return flowClassOf(tlp.kind) === FlowClass.POSTED;
+}
+
+function isMemoryWrite(tlp: Tlp): boolean {
   return tlp.kind === TlpKind.MWr32 || tlp.kind === TlpKind.MWr64;
 }
 
 /** Whether nothing of the request remains after this completion (2.3.1.1). */
 export function isLastCompletion(tlp: Tlp): boolean {
   if (tlp.kind === TlpKind.Cpl || tlp.status !== CompletionStatus.SC) return true;
-  return tlp.byteCount <= tlp.payloadBytes - (tlp.lowerAddress & 3);
+  return tlp.byteCount <= answeredBytes(tlp);
+}
+
+/** Bytes of its request that a completion with data has, as long as more remain. */
+function answeredBytes(tlp: Tlp): number {
+  return tlp.payloadBytes - (tlp.lowerAddress & 3);
 }
 
 export function indexCapture(packets: readonly CapturedPacket[]): CaptureIndex {
-  const tlp = new TlpRecord();
-  const exchangeOf = new Map<number, Exchange>();
-  const hostRequests = new Map<number, Exchange>();
-  const deviceRequests = new Map<string, Exchange[]>();
-  const deviceWrites = new Map<string, CapturedPacket[]>();
-  const undecodable: number[] = [];
-  // Outstanding now, by who asked.
-  const open = { down: new Map<number, Exchange>(), up: new Map<number, Exchange>() };
-  for (const packet of packets) {
-    if (decodeTlp(packet.tlp, 0, packet.tlp.length, tlp) !== TlpDecode.OK) {
-      undecodable.push(packet.number);
-      continue;
+  return new Indexer().run(packets);
+}
+
+/** What one side asked, and how far it has been answered. */
+class Asked {
+  readonly open = new Map<number, Exchange>();
+  readonly all: Exchange[] = [];
+  /** Packet number of the latest request that was answered in full. */
+  lastAnswered = 0;
+}
+
+class Indexer {
+  readonly #tlp = new TlpRecord();
+  readonly #exchangeOf = new Map<number, Exchange>();
+  readonly #hostRequests = new Map<number, Exchange>();
+  readonly #deviceRequests = new Map<string, Exchange[]>();
+  readonly #deviceWrites = new Map<string, CapturedPacket[]>();
+  readonly #faults: CaptureFault[] = [];
+  readonly #ignored = new Set<number>();
+  readonly #asked = { down: new Asked(), up: new Asked() };
+
+  run(packets: readonly CapturedPacket[]): CaptureIndex {
+    for (const packet of packets) this.#packet(packet);
+    const endNs = packets.at(-1)?.timeNs ?? 0n;
+    for (const { all, lastAnswered } of [this.#asked.down, this.#asked.up]) {
+      for (const exchange of all) {
+        const { complete, packet } = exchange;
+        const waitedNs = endNs - packet.timeNs;
+        exchange.cutOff =
+          !complete && packet.number > lastAnswered && waitedNs < COMPLETION_TIMEOUT_NS;
+      }
     }
-    if (isCompletion(tlp)) {
-      const asked = packet.direction === 'up' ? open.down : open.up;
-      const exchange = asked.get(transactionOf(tlp));
-      // Without one, the request came before the capture began.
-      if (exchange === undefined) continue;
-      exchange.completions.push(packet);
-      exchangeOf.set(packet.number, exchange);
-      if (!isLastCompletion(tlp)) continue;
-      exchange.complete = true;
-      asked.delete(transactionOf(tlp));
+    return {
+      exchangeOf: this.#exchangeOf,
+      hostRequests: this.#hostRequests,
+      deviceRequests: this.#deviceRequests,
+      deviceWrites: this.#deviceWrites,
+      faults: this.#faults,
+      ignored: this.#ignored,
+    };
+  }
+
+  #packet(packet: CapturedPacket): void {
+    const tlp = this.#tlp;
+    if (decodeTlp(packet.tlp, 0, packet.tlp.length, tlp) !== TlpDecode.OK) {
+      this.#fault(packet, 'undecodable');
+    } else if (isCompletion(tlp)) {
+      this.#completion(packet);
     } else if (isNonPosted(tlp)) {
-      const exchange: Exchange = { packet, completions: [], complete: false, used: false };
-      open[packet.direction].set(transactionOf(tlp), exchange);
-      if (packet.direction === 'down') hostRequests.set(packet.number, exchange);
-      else append(deviceRequests, requestKey(tlp), exchange);
-    } else if (packet.direction === 'up' && isMemoryWrite(tlp)) {
-      append(deviceWrites, writeKey(tlp), packet);
+      this.#request(packet);
+    } else if (packet.direction === 'up') {
+      append(this.#deviceWrites, writeKey(tlp), packet);
     }
   }
-  return { exchangeOf, hostRequests, deviceRequests, deviceWrites, undecodable };
+
+  #request(packet: CapturedPacket): void {
+    const tlp = this.#tlp;
+    const asked = this.#asked[packet.direction];
+    if (asked.open.has(transactionOf(tlp))) {
+      this.#fault(packet, 'tag-in-use');
+      return;
+    }
+    const exchange: Exchange = {
+      packet,
+      completions: [],
+      complete: false,
+      cutOff: false,
+      used: false,
+      remainingBytes: requestByteCount(tlp),
+    };
+    asked.open.set(transactionOf(tlp), exchange);
+    asked.all.push(exchange);
+    if (packet.direction === 'down') this.#hostRequests.set(packet.number, exchange);
+    else append(this.#deviceRequests, requestKey(tlp), exchange);
+  }
+
+  #completion(packet: CapturedPacket): void {
+    const tlp = this.#tlp;
+    const asked = packet.direction === 'up' ? this.#asked.down : this.#asked.up;
+    const exchange = asked.open.get(transactionOf(tlp));
+    if (exchange === undefined) {
+      if (asked.lastAnswered > 0) this.#fault(packet, 'unasked');
+      return;
+    }
+    if (tlp.kind === TlpKind.CplD && tlp.status === CompletionStatus.SC) {
+      if (tlp.byteCount !== exchange.remainingBytes) this.#faults.push({ packet, what: 'gap' });
+      exchange.remainingBytes = tlp.byteCount - answeredBytes(tlp);
+    }
+    exchange.completions.push(packet);
+    this.#exchangeOf.set(packet.number, exchange);
+    if (!isLastCompletion(tlp)) return;
+    exchange.complete = true;
+    asked.open.delete(transactionOf(tlp));
+    asked.lastAnswered = Math.max(asked.lastAnswered, exchange.packet.number);
+  }
+
+  #fault(packet: CapturedPacket, what: CaptureFault['what']): void {
+    this.#faults.push({ packet, what });
+    this.#ignored.add(packet.number);
+  }
 }
 
 function append<T>(lists: Map<string, T[]>, key: string, value: T): void {

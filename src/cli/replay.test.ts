@@ -110,16 +110,16 @@ interface Changes {
 
 const DATA = Buffer.from('0102030405060708', 'hex');
 
-/** What an analyser would have seen of a `CopyDevice`, written by hand. */
-function captured(changes: Changes = {}): CapturedPacket[] {
-  const packets: CapturedPacket[] = [];
+/** What an analyser would have seen of a `CopyDevice`, written by hand; it may have seen more before. */
+function captured(changes: Changes = {}, before: CapturedPacket[] = []): CapturedPacket[] {
+  const packets: CapturedPacket[] = [...before];
   const add = (direction: 'down' | 'up', tlp: Tlp): void => {
     const number = packets.length + 1;
     packets.push({ number, timeNs: BigInt(number * 1000), direction, tlp: encoded(tlp) });
   };
   const request = new Tlp();
   const answer = new Tlp();
-  read(request, 0xe000_0000, 4, HOST, 5);
+  read(request, 0xe000_0000, 4, HOST, 5 + packets.length);
   add('down', request);
   const register = wordOf(changes.register ?? 0xcafe);
   completeWithData(answer, request, FUNCTION, 0xe000_0000, 4, 4, register, 0);
@@ -127,7 +127,7 @@ function captured(changes: Changes = {}): CapturedPacket[] {
   write(request, 0xe000_0004, wordOf(0x8000), HOST);
   add('down', request);
   // Another tag than the replay will use.
-  read(request, 0x8000, 8, FUNCTION, 3);
+  read(request, 0x8000, 8, FUNCTION, 3 + packets.length);
   add('up', request);
   completeWithData(answer, request, 0, 0x8000, 8, 8, DATA, 0);
   add('down', answer);
@@ -135,6 +135,8 @@ function captured(changes: Changes = {}): CapturedPacket[] {
   add('up', request);
   return packets;
 }
+
+const twice = (): CapturedPacket[] => captured({}, captured());
 
 describe('a replay', () => {
   it('of what the device does again finds no difference, whatever tags it uses', () => {
@@ -178,9 +180,79 @@ describe('a replay', () => {
   });
 
   it('answers a read the capture does not have with an error, and shows it', () => {
-    const without = captured().filter((packet) => packet.number < 4);
+    // Of two copies, the first one's read, completion and write are missing.
+    const without = twice().filter(({ number }) => number < 4 || number > 6);
     const report = replayCapture(new CopyDevice(0xcafe), without, undefined);
+    // The other read of the same address takes its place; the second finds none and fails.
     expect(report.differences.map(({ packet, what }) => [packet, what])).toEqual([[0, 'dma-read']]);
+  });
+
+  it('does not blame the device for what it did after the end of the capture', () => {
+    const without = captured().filter((packet) => packet.number < 4);
+    expect(replayCapture(new CopyDevice(0xcafe), without, undefined).differences).toEqual([]);
+  });
+
+  it('blames it where the capture went on for longer than anything takes', () => {
+    const [first, second, third] = captured();
+    const late = { ...second!, number: 4, timeNs: 5_000_000_000n, direction: 'down' as const };
+    const report = replayCapture(
+      new CopyDevice(0xcafe),
+      [first!, second!, third!, late],
+      undefined,
+    );
+    expect(report.differences.map(({ what }) => what)).toEqual(['dma-read']);
+  });
+
+  describe('of a capture that contradicts itself', () => {
+    // Two copies, and the read of the register that a third begins with.
+    const intact = captured({}, twice()).slice(0, -4);
+    const differences = (packets: readonly CapturedPacket[]): [number, string][] =>
+      replayCapture(new CopyDevice(0xcafe), packets, undefined).differences.map(
+        ({ packet, what }) => [packet, what],
+      );
+
+    it('has no difference while it does not', () => {
+      expect(differences(intact)).toEqual([]);
+    });
+
+    it.each<[string, number, [number, string][]]>([
+      ['a completion of the device', 2, [[1, 'unanswered']]],
+      ['a request of the host', 7, [[8, 'unasked']]],
+      [
+        'a completion of the host',
+        5,
+        [
+          [4, 'unanswered'],
+          // The first copy is never made: the second one's write takes its place.
+          [12, 'dma-write'],
+        ],
+      ],
+    ])('without %s, %d (regression: no difference)', (_name, number, expected) => {
+      expect(differences(intact.filter((packet) => packet.number !== number))).toEqual(
+        expect.arrayContaining(expected),
+      );
+    });
+
+    it('with a request twice under one tag (regression: no difference)', () => {
+      const again = intact.flatMap((one) =>
+        one.number === 7 ? [one, { ...one, number: 99 }] : [one],
+      );
+      expect(differences(again)).toEqual([[99, 'tag-in-use']]);
+    });
+
+    it('shows any one TLP missing, doubled or turned round, but for the ends', () => {
+      // The first exchange and the last may be of before and after.
+      for (const { number } of intact.slice(2, -2)) {
+        const change = (how: (one: CapturedPacket) => CapturedPacket[]): CapturedPacket[] =>
+          intact.flatMap((one) => (one.number === number ? how(one) : [one]));
+        expect(differences(change(() => [])), `${number} missing`).not.toEqual([]);
+        expect(differences(change((one) => [one, one])), `${number} doubled`).not.toEqual([]);
+        const turned = change((one) => [
+          { ...one, direction: one.direction === 'up' ? 'down' : 'up' },
+        ]);
+        expect(differences(turned), `${number} turned round`).not.toEqual([]);
+      }
+    });
   });
 
   it('does not compare what the end of the capture cut off', () => {

@@ -1,9 +1,18 @@
 /** Lets any number of captures share the one tap of a link; without any, the link has none. */
-import type { Nanos } from '#base/units';
 import { type LinkTap, TapDirection } from '#fabric/link-options';
-import type { CapturedTlp } from './pcapng.ts';
 
-type Listener = (captured: CapturedTlp) => void;
+/**
+ * Called for each TLP of a slot, with its time in nanoseconds since 1970 as two words of 32 bits; the
+ * bytes are valid during the call.
+ */
+export type TapListener = (
+  timeHi: number,
+  timeLo: number,
+  up: boolean,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+) => void;
 
 export interface TapsOptions {
   /** Where what a link sends goes: down on a host, up on a box. */
@@ -12,18 +21,24 @@ export interface TapsOptions {
   readonly install: (tap: LinkTap | undefined) => void;
 }
 
+const TWO_TO_32 = 0x1_0000_0000;
+
 export class Taps {
   readonly #options: TapsOptions;
-  readonly #listeners = new Map<Listener, number>();
-  /** What makes wall-clock time of the monotonic time of an event. */
-  readonly #epochNs = BigInt(Date.now()) * 1_000_000n - BigInt(Math.round(performance.now() * 1e6));
+  readonly #listeners = new Map<TapListener, number>();
+  /** What makes wall-clock time of the monotonic time of an event; in words, for speed. */
+  readonly #epochHi: number;
+  readonly #epochLo: number;
 
   constructor(options: TapsOptions) {
     this.#options = options;
+    const epochNs = BigInt(Date.now()) * 1_000_000n - BigInt(Math.round(performance.now() * 1e6));
+    this.#epochHi = Number(epochNs >> 32n);
+    this.#epochLo = Number(epochNs & 0xffff_ffffn);
   }
 
-  /** Calls `listener` for each TLP of `slot` from now on, with bytes of its own. Returns how to end. */
-  add(slot: number, listener: Listener): () => void {
+  /** Calls `listener` for each TLP of `slot` from now on. Returns how to end. */
+  add(slot: number, listener: TapListener): () => void {
     this.#listeners.set(listener, slot);
     if (this.#listeners.size === 1) this.#options.install(this.#tap);
     return () => {
@@ -33,26 +48,21 @@ export class Taps {
   }
 
   readonly #tap: LinkTap = (now, direction, slot, bytes, offset, length) => {
-    let captured: CapturedTlp | undefined;
     for (const [listener, wanted] of this.#listeners) {
       if (wanted !== slot) continue;
-      captured ??= {
-        timeNs: this.#time(now),
-        slot,
-        direction: this.#directionOf(direction),
-        tlp: bytes.slice(offset, offset + length),
-      };
-      listener(captured);
+      const lowNs = this.#epochLo + Math.round(now);
+      listener(
+        this.#epochHi + Math.floor(lowNs / TWO_TO_32),
+        lowNs % TWO_TO_32,
+        this.#isUp(direction),
+        bytes,
+        offset,
+        length,
+      );
     }
   };
 
-  #directionOf(direction: TapDirection): 'down' | 'up' {
-    const { outgoing } = this.#options;
-    if (direction === TapDirection.OUT) return outgoing;
-    return outgoing === 'down' ? 'up' : 'down';
-  }
-
-  #time(now: Nanos): bigint {
-    return this.#epochNs + BigInt(Math.round(now));
+  #isUp(direction: TapDirection): boolean {
+    return (direction === TapDirection.OUT) === (this.#options.outgoing === 'up');
   }
 }

@@ -47,12 +47,19 @@ export interface AcceleratorOptions {
 
 const MIB = 2 ** 20;
 
+export interface AcceleratorDevice extends Device {
+  /** Bus, device and function as captured from the last config write. */
+  readonly bdf: number;
+  /** A config register as the host would read it, without a TLP. */
+  readConfig(register: number): number;
+}
+
 /** The accelerator. Throws `DxpuError` `invalid_argument`, naming the option that does not hold. */
-export function createAccelerator(options: AcceleratorOptions): Device {
+export function createAccelerator(options: AcceleratorOptions): AcceleratorDevice {
   return new Accelerator(options);
 }
 
-class Accelerator implements Device, RegisterBar, ChannelContext {
+class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly endpoint: Endpoint;
@@ -131,6 +138,14 @@ class Accelerator implements Device, RegisterBar, ChannelContext {
     for (let index = 0; index < channels; index++) {
       this.#channels.push(new AccelChannel(index, this));
     }
+  }
+
+  get bdf(): number {
+    return this.endpoint.config.bdf;
+  }
+
+  readConfig(register: number): number {
+    return this.endpoint.config.read32(register);
   }
 
   plug(port: DevicePort): void {

@@ -1,11 +1,10 @@
-import { createWriteStream } from 'node:fs';
-import type { Writable } from 'node:stream';
 import { DxpuError } from '#base/errors';
-import type { CaptureBegin, CaptureEvent, CaptureResult } from '../capture-stream.ts';
+import { CaptureFile } from '../capture-file.ts';
+import type { CaptureBatch, CaptureBegin, CaptureResult } from '../capture-stream.ts';
 import { callProcess, findProcess } from '../control-client.ts';
-import { type OutputFormat, printNote } from '../output.ts';
-import { encodeHeader, encodePacket } from '../pcapng.ts';
-import { stateFolder } from '../state-folder.ts';
+import { type OutputFormat, printNote, UsageError } from '../output.ts';
+import { encodeHeader, encodeStatistics } from '../pcapng.ts';
+import { type KnownProcess, stateFolder } from '../state-folder.ts';
 import type { ProcessSelection } from '../status-report.ts';
 
 export interface CaptureOptions extends ProcessSelection {
@@ -16,48 +15,32 @@ export interface CaptureOptions extends ProcessSelection {
   readonly for?: number;
 }
 
+/** Section and interface. */
+const HEAD_BLOCKS = 2;
+
 export async function capture(slot: number, options: CaptureOptions): Promise<void> {
+  if (options.out === '-' && process.stdout.isTTY) {
+    throw new UsageError(
+      'a capture is no text for a terminal: name a file with -o, or pipe it, as in | dxpu decode -',
+    );
+  }
+  // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of us.
+  process.on('SIGXFSZ', () => {});
   const kind = options.process === undefined ? 'host' : undefined;
   const target = await findProcess(stateFolder(options.state), options.process, kind);
-  const file = await openOutput(options.out);
-  const stop = new AbortController();
-  const onSignal = (): void => stop.abort();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
-  let captured = 0;
-  let dropped = 0;
-  let begun = false;
+  const recording = new Recording(target, slot, options.out);
+  const onSignal = (): void => recording.stop();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
   try {
-    const result = (await callProcess(
-      target,
-      'capture',
-      {
-        slot,
-        ...(options.count === undefined ? {} : { count: options.count }),
-        ...(options.for === undefined ? {} : { durationMs: options.for / 1e6 }),
-      },
-      {
-        signal: stop.signal,
-        onEvent: (event) => {
-          if (!begun) {
-            begun = true;
-            file.write(headerOf(target.name, slot, event as CaptureBegin));
-            return;
-          }
-          const { timeNs, direction, hex, slot: from } = event as CaptureEvent;
-          captured++;
-          const tlp = Buffer.from(hex, 'hex');
-          file.write(encodePacket({ timeNs: BigInt(timeNs), slot: from, direction, tlp }));
-        },
-      },
-    )) as CaptureResult;
-    dropped = result.dropped;
-  } catch (error) {
-    // Ended by Ctrl-C, as a capture without a limit always is.
-    if (!stop.signal.aborted) throw DxpuError.from(error);
+    await recording.run({
+      slot,
+      ...(options.count === undefined ? {} : { count: options.count }),
+      ...(options.for === undefined ? {} : { durationMs: options.for / 1e6 }),
+    });
   } finally {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, onSignal);
-    await closeOutput(file);
   }
+  const { captured, dropped } = recording;
   const lost = dropped === 0 ? '' : `, ${dropped} lost because this end was too slow`;
   const where = options.out === '-' ? 'stdout' : options.out;
   const note = { captured, dropped, file: where };
@@ -68,36 +51,106 @@ export async function capture(slot: number, options: CaptureOptions): Promise<vo
   );
 }
 
-function headerOf(name: string, slot: number, begin: CaptureBegin): Buffer {
-  const captured = begin.function;
-  return encodeHeader(
-    `${name} slot ${slot}`,
-    'dxpu capture',
-    captured === undefined
-      ? undefined
-      : { bdf: captured.bdf, configSpace: Buffer.from(captured.configSpace, 'hex') },
-  );
+class Recording {
+  readonly #target: KnownProcess;
+  readonly #slot: number;
+  readonly #out: string;
+  readonly #giveUp = new AbortController();
+  #id: number | undefined;
+  #stopping = false;
+  #file: CaptureFile | undefined;
+  captured = 0;
+  dropped = 0;
+
+  constructor(target: KnownProcess, slot: number, out: string) {
+    this.#target = target;
+    this.#slot = slot;
+    this.#out = out;
+  }
+
+  /**
+   * Ends the stream, so that it still says what was lost; before it has begun, or the second time,
+   * gives up at once.
+   */
+  stop(): void {
+    if (this.#stopping || this.#id === undefined) {
+      this.#giveUp.abort();
+      return;
+    }
+    this.#stopping = true;
+    callProcess(
+      this.#target,
+      'end-capture',
+      { id: this.#id },
+      { signal: this.#giveUp.signal },
+    ).catch(
+      // Gone already, which the stream notices too; or hung, and then the second signal helps.
+      () => {},
+    );
+  }
+
+  async run(params: object): Promise<void> {
+    try {
+      const result = (await callProcess(this.#target, 'capture', params, {
+        signal: this.#giveUp.signal,
+        onEvent: (event) => this.#take(event as CaptureBegin | CaptureBatch),
+      })) as CaptureResult;
+      this.dropped = result.dropped;
+    } catch (error) {
+      await this.#failed(error);
+      return;
+    }
+    await this.#end();
+  }
+
+  async #take(event: CaptureBegin | CaptureBatch): Promise<void> {
+    if ('id' in event) {
+      // Only now: a capture that is refused must not empty a file that is there.
+      this.#file = await CaptureFile.open(this.#out);
+      this.#id = event.id;
+      await this.#file.append(headerOf(this.#target.name, this.#slot, event), HEAD_BLOCKS);
+      return;
+    }
+    await this.#file?.append(Buffer.from(event.blocks, 'base64'), HEAD_BLOCKS);
+    this.captured += event.packets;
+    this.dropped = event.dropped;
+  }
+
+  async #end(): Promise<void> {
+    const timeNs = BigInt(Date.now()) * 1_000_000n;
+    await this.#file?.append(encodeStatistics(timeNs, this.captured, this.dropped), HEAD_BLOCKS);
+    await this.#file?.close();
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    const problem = DxpuError.from(error);
+    const ours = problem.details['file'] !== undefined;
+    if (this.#file === undefined || ours) {
+      if (this.#giveUp.signal.aborted && !ours) {
+        throw new DxpuError('cancelled', 'ended before the capture had begun', { cause: error });
+      }
+      throw problem;
+    }
+    await this.#end();
+    if (this.#giveUp.signal.aborted) return;
+    throw new DxpuError(
+      problem.code,
+      `${problem.message}; ${this.#out === '-' ? 'stdout' : this.#out} is a valid capture of the ` +
+        `${this.captured} TLPs until then`,
+      {
+        details: { ...problem.details, captured: this.captured, dropped: this.dropped },
+        cause: error,
+      },
+    );
+  }
 }
 
-function openOutput(name: string): Promise<Writable> {
-  if (name === '-') return Promise.resolve(process.stdout);
-  return new Promise((resolve, reject) => {
-    const file = createWriteStream(name);
-    file.once('error', (error) => {
-      reject(
-        new DxpuError(DxpuError.from(error).code, `cannot write ${name}: ${error.message}`, {
-          cause: error,
-        }),
-      );
-    });
-    file.once('open', () => resolve(file));
-  });
-}
-
-function closeOutput(file: Writable): Promise<void> {
-  if (file === process.stdout) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    file.once('error', reject);
-    file.end(() => resolve());
+function headerOf(name: string, slot: number, { function: captured, inUse }: CaptureBegin): Buffer {
+  return encodeHeader(`${name} slot ${slot}`, 'dxpu capture', {
+    inUse,
+    function:
+      captured === undefined
+        ? undefined
+        : { bdf: captured.bdf, configSpace: Buffer.from(captured.configSpace, 'hex') },
   });
 }
