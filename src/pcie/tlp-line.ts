@@ -7,6 +7,7 @@ import {
   ATTR_RELAXED_ORDERING,
   CompletionStatus,
   TLP_KIND_NAMES,
+  TlpKind,
   type Tlp,
 } from './tlp.ts';
 
@@ -19,6 +20,10 @@ const STATUS_NAMES: Readonly<Record<number, string>> = {
 
 const MESSAGE_NAMES: Readonly<Record<number, string>> = {
   0x00: 'Unlock',
+  0x01: 'Invalidate_Request',
+  0x02: 'Invalidate_Completion',
+  0x04: 'Page_Request',
+  0x05: 'PRG_Response',
   0x10: 'LTR',
   0x12: 'OBFF',
   0x14: 'PM_Active_State_Nak',
@@ -37,6 +42,8 @@ const MESSAGE_NAMES: Readonly<Record<number, string>> = {
   0x31: 'ERR_NONFATAL',
   0x33: 'ERR_FATAL',
   0x50: 'Set_Slot_Power_Limit',
+  0x52: 'PTM_Request',
+  0x53: 'PTM_Response',
   0x7e: 'Vendor_Defined_0',
   0x7f: 'Vendor_Defined_1',
 };
@@ -81,6 +88,39 @@ function flagsText(tlp: Tlp): string {
   return text;
 }
 
+/** With TH, posted requests carry a steering tag where others have their tag (2.2.7.1). */
+function tagText(tlp: Tlp): string {
+  const steered = tlp.hints && isMemoryWrite(tlp);
+  return steered ? ` ST 0x${hex(tlp.tag & 0xff, 2)}` : ` tag ${tlp.tag}`;
+}
+
+function isMemoryWrite(tlp: Tlp): boolean {
+  return tlp.kind === TlpKind.MWr32 || tlp.kind === TlpKind.MWr64;
+}
+
+/** Byte enables, or the steering tag that reads and AtomicOps have in their place (2.2.7.1). */
+function memoryEnablesText(tlp: Tlp): string {
+  if (isMemoryWrite(tlp)) return byteEnablesText(tlp);
+  if (tlp.hints) return ` ST 0x${hex((tlp.lastBe << 4) | tlp.firstBe, 2)}`;
+  // An AtomicOp is of all its bytes: it has no enables (2.2.5).
+  return LAYOUTS[tlp.kind] === TlpLayout.ATOMIC ? '' : byteEnablesText(tlp);
+}
+
+/** Reserved values of the status are taken as UR (2.2.9); only the bytes still show them. */
+function statusText(tlp: Tlp, encoded: Uint8Array | undefined): string {
+  const name = STATUS_NAMES[tlp.status] ?? `status ${tlp.status}`;
+  const status = encodedStatus(encoded);
+  return status === undefined || status === tlp.status
+    ? name
+    : `${name} (reserved status ${status})`;
+}
+
+/** The completion status as the bytes of a completion have it. */
+export function encodedStatus(encoded: Uint8Array | undefined): number | undefined {
+  const byte = encoded?.[6];
+  return byte === undefined ? undefined : byte >> 5;
+}
+
 function byteEnablesText(tlp: Tlp): string {
   const { firstBe, lastBe, lengthDw } = tlp;
   const full = firstBe === 15 && lastBe === (lengthDw === 1 ? 0 : 15);
@@ -102,10 +142,12 @@ function dataText(tlp: Tlp): string {
  * A valid TLP in one line: kind, who asks (for a completion: who answers whom), tag, where, how many
  * bytes, byte enables unless all are on, flags that are set, the first 16 bytes of data.
  *
+ * With the bytes it was decoded from, a reserved completion status is shown for what it is.
+ *
  *   MWr64 01:00.0 tag 0 0x12345000 64 bytes: 00010203 04050607 08090a0b 0c0d0e0f …
  *   CplD 00:00.0 to 01:00.0 tag 92 SC 64 bytes of 128 left, low 0x40: 00010203 …
  */
-export function tlpToLine(tlp: Tlp): string {
+export function tlpToLine(tlp: Tlp, encoded?: Uint8Array): string {
   const requester = formatBdf(tlp.requesterId);
   const name = TLP_KIND_NAMES[tlp.kind] ?? `kind 0x${hex(tlp.kind, 2)}`;
   const tail = `${flagsText(tlp)}${dataText(tlp)}`;
@@ -116,10 +158,11 @@ export function tlpToLine(tlp: Tlp): string {
       return `${name} ${requester} tag ${tlp.tag} to ${where}${byteEnablesText(tlp)}${tail}`;
     }
     case TlpLayout.COMPLETION: {
-      const status = STATUS_NAMES[tlp.status] ?? `status ${tlp.status}`;
+      const status = statusText(tlp, encoded);
       const count = `${bytes} bytes of ${tlp.byteCount} left, low 0x${hex(tlp.lowerAddress, 2)}`;
+      const bcm = tlp.byteCountModified ? ' BCM' : '';
       const who = `${formatBdf(tlp.completerId)} to ${requester}`;
-      return `${name} ${who} tag ${tlp.tag} ${status} ${count}${tail}`;
+      return `${name} ${who} tag ${tlp.tag} ${status} ${count}${bcm}${tail}`;
     }
     case TlpLayout.MESSAGE: {
       const code = MESSAGE_NAMES[tlp.messageCode] ?? `code 0x${hex(tlp.messageCode, 2)}`;
@@ -128,8 +171,8 @@ export function tlpToLine(tlp: Tlp): string {
       return `${name} ${requester} tag ${tlp.tag} ${code} ${routing} ${words}${tail}`;
     }
     default: {
-      const be = byteEnablesText(tlp);
-      return `${name} ${requester} tag ${tlp.tag} ${addressText(tlp)} ${bytes} bytes${be}${tail}`;
+      const be = memoryEnablesText(tlp);
+      return `${name} ${requester}${tagText(tlp)} ${addressText(tlp)} ${bytes} bytes${be}${tail}`;
     }
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DxpuError } from '#base/errors';
-import { bytesFromHex, tlpFromJson, tlpToJson, tlpToLine } from './tlp-text.ts';
+import { bytesFromHex, faultText, tlpFromJson, tlpToJson, tlpToLine } from './tlp-text.ts';
+import { decodeTlp, TlpDecode } from './tlp-codec.ts';
 import { Tlp } from './tlp.ts';
 
 const MWR = {
@@ -171,8 +172,80 @@ describe('TLPs as lines', () => {
       'CfgWr0 00:00.0 tag 1 to 02:03.1 register 0x010 BE 3/0: 06000000',
     ],
     [MSG, 'Msg 01:00.0 tag 0 Assert_INTA local 00000000 00000000'],
+    [
+      // Regression: an AtomicOp was shown with byte enables 0/0, which mean nothing there (2.2.5).
+      { ...MWR, kind: 'FetchAdd64', firstBe: 0, lastBe: 0 },
+      'FetchAdd64 01:00.0 tag 0 0x123456780 8 bytes: 00112233 44556677',
+    ],
+    [
+      // Regression: the steering tag of a read, 0x5a in the byte enables (2.2.7.1), was shown as such.
+      { ...MWR, kind: 'MRd64', data: '', hints: 1, processingHint: 2, firstBe: 10, lastBe: 5 },
+      'MRd64 01:00.0 tag 0 0x123456780 8 bytes ST 0x5a PH2',
+    ],
+    [
+      // That of a write is in its tag.
+      { ...MWR, hints: 1, tag: 0x5a },
+      'MWr64 01:00.0 ST 0x5a 0x123456780 8 bytes PH0: 00112233 44556677',
+    ],
+    [
+      // Regression: BCM was not shown.
+      { ...CPLD, byteCountModified: 1 },
+      'CplD 00:00.0 to 01:00.0 tag 92 SC 4 bytes of 4 left, low 0x00 BCM: deadbeef',
+    ],
+    ...(
+      [
+        [0x01, 'Invalidate_Request'],
+        [0x02, 'Invalidate_Completion'],
+        [0x04, 'Page_Request'],
+        [0x05, 'PRG_Response'],
+        [0x52, 'PTM_Request'],
+        [0x53, 'PTM_Response'],
+      ] as const
+    ).map(
+      ([messageCode, name]) =>
+        [
+          { ...MSG, messageCode, messageRouting: 0 },
+          `Msg 01:00.0 tag 0 ${name} to root 00000000 00000000`,
+        ] satisfies [object, string],
+    ),
   ];
   it.each(lines)('%o', (fields, line) => {
     expect(tlpToLine(read(fields))).toBe(line);
+  });
+
+  it('a reserved completion status is named (regression: shown as plain UR)', () => {
+    // Cpl of 00:00.0 with status 3 (byte 6 bits 7:5), byte count 4, to 01:00.0, tag 92.
+    const bytes = Buffer.from('0a000000' + '00006004' + '01005c00', 'hex');
+    const tlp = new Tlp();
+    expect(decodeTlp(bytes, 0, bytes.length, tlp)).toBe(TlpDecode.OK);
+    expect(tlpToLine(tlp, bytes)).toContain('tag 92 UR (reserved status 3) 0 bytes');
+    bytes[6] = 0x20;
+    expect(decodeTlp(bytes, 0, bytes.length, tlp)).toBe(TlpDecode.OK);
+    expect(tlpToLine(tlp, bytes)).toContain('tag 92 UR 0 bytes');
+  });
+});
+
+describe('what is wrong with a TLP', () => {
+  const faults: readonly [string, string, string][] = [
+    // CfgRd0 of 1 DW; TC is byte 1 bits 6:4, Attr[1:0] byte 2 bits 5:4, AT byte 2 bits 3:2.
+    ['TC 1', '04100001' + '0000000f' + '01000000', 'malformed TLP: field trafficClass: must be 0'],
+    ['RO', '04002001' + '0000000f' + '01000000', 'malformed TLP: field attributes: must be 0'],
+    ['AT 1', '04000401' + '0000000f' + '01000000', 'malformed TLP: field addressType: must be 0'],
+    [
+      'FetchAdd32 of 2 DW at 4',
+      '4c000002' + '00000000' + '00001004' + '0000000000000000',
+      'malformed TLP: field address: 0x1004 is not aligned to the operand',
+    ],
+    [
+      'last BE with 1 DW',
+      '00000001' + '000000ff' + '00001000',
+      'malformed TLP: byte enables: lastBe (first 15, last 15, 1 DW)',
+    ],
+    ['a byte short', '00000001' + '0000000f' + '000010', 'malformed TLP: truncated'],
+  ];
+  it.each(faults)('%s names its field (regression: "malformed TLP: field")', (_name, hex, text) => {
+    const bytes = Buffer.from(hex, 'hex');
+    const tlp = new Tlp();
+    expect(faultText(decodeTlp(bytes, 0, bytes.length, tlp), tlp)).toBe(text);
   });
 });

@@ -5,7 +5,7 @@ import { addressText } from './tlp-line.ts';
 import { checkRules, LAYOUTS, TLP_DECODE_NAMES, TlpDecode, TlpLayout } from './tlp-rules.ts';
 import { CompletionStatus, resetTlp, TLP_KIND_NAMES, TlpKind, type Tlp } from './tlp.ts';
 
-export { tlpToLine } from './tlp-line.ts';
+export { encodedStatus, tlpToLine } from './tlp-line.ts';
 
 export type TlpJson = Readonly<Record<string, string | number>>;
 
@@ -287,9 +287,31 @@ function brokenField(tlp: Tlp, fault: TlpDecode, layout: number): string {
   }
   if (fault === TlpDecode.MALFORMED_FIELD) {
     if (layout === TlpLayout.ATOMIC) return 'address';
-    return tlp.trafficClass === 0 ? 'attributes' : 'trafficClass';
+    if (tlp.trafficClass !== 0) return 'trafficClass';
+    return tlp.attributes === 0 ? 'addressType' : 'attributes';
   }
   return BROKEN_RULE_FIELD[fault] ?? 'kind';
+}
+
+/**
+ * What is wrong with a TLP for which `decodeTlp` gave `fault`, in words: `malformed TLP: length`. `tlp`
+ * is the record it left, which names the field where the rule is one of a field.
+ */
+export function faultText(fault: TlpDecode, tlp: Tlp): string {
+  const words = (TLP_DECODE_NAMES[fault] ?? 'UNKNOWN').toLowerCase().split('_');
+  const [first = '', ...rest] = words;
+  const text = `${first === 'bad' ? 'bad' : `${first} TLP:`} ${rest.join(' ')}`;
+  const layout = LAYOUTS[tlp.kind] as number;
+  switch (fault) {
+    case TlpDecode.MALFORMED_BYTE_ENABLES:
+      return `${text}: ${brokenField(tlp, fault, layout)} (first ${tlp.firstBe}, last ${tlp.lastBe}, ${tlp.lengthDw} DW)`;
+    case TlpDecode.MALFORMED_FIELD:
+      return layout === TlpLayout.ATOMIC
+        ? `${text} address: 0x${tlp.addressLo.toString(16)} is not aligned to the operand`
+        : `${text} ${brokenField(tlp, fault, layout)}: must be 0`;
+    default:
+      return text;
+  }
 }
 
 function checkHex(object: Record<string, unknown>, tlp: Tlp): void {
