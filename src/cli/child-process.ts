@@ -60,11 +60,14 @@ export class ProxyChild {
     });
   }
 
-  /** Rejects when it ends without having been told to. */
-  async watch(): Promise<never> {
+  /**
+   * Rejects when it fails. Resolves when somebody else told it to stop, as `dxpu stop` does; stays
+   * pending when it was `stop` here.
+   */
+  async watch(): Promise<void> {
     const how = await this.#ended;
     if (this.#stopping) return new Promise(() => {});
-    throw this.#failure(how);
+    if (this.#child.exitCode !== 0) throw this.#failure(how);
   }
 
   /** Tells it to stop and waits until it is gone. */

@@ -5,12 +5,16 @@
  *   ← {"id": 1, "event": …}      any number, for methods that stream
  *   ← {"id": 1, "result": …}     or {"id": 1, "error": {"code", "message", "details"}}
  *
- * Requests of one connection run side by side. Closing the connection aborts them.
+ * Requests of one connection run side by side. Closing the connection aborts them. Every server
+ * answers `ping`, with its process number.
  */
-import { chmodSync, lstatSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, rmSync, writeFileSync } from 'node:fs';
 import * as net from 'node:net';
+import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
+import { errnoReason } from '#base/make-folder';
 import { errorObject } from './output.ts';
+import { pidFile } from './state-folder.ts';
 
 /** What one connection may have in an unfinished line. */
 const MAX_REQUEST_BYTES = 1 << 20;
@@ -33,14 +37,14 @@ export interface ControlServer {
 }
 
 /**
- * Listens at `path`. A socket left behind by a process that is gone is replaced; one that answers
+ * Listens at `socketPath`. A socket left behind by a process that is gone is replaced; one that answers
  * fails with `already_exists`.
  */
 export async function startControlServer(
-  path: string,
+  socketPath: string,
   handlers: Readonly<Record<string, ControlHandler>>,
 ): Promise<ControlServer> {
-  await removeStale(path);
+  await removeStale(socketPath);
   const connections = new Set<net.Socket>();
   const server = net.createServer((socket) => {
     connections.add(socket);
@@ -52,51 +56,74 @@ export async function startControlServer(
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(path, () => {
+      server.listen(socketPath, () => {
         server.removeListener('error', reject);
         resolve();
       });
     });
   } catch (error) {
+    const inUse = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    if (inUse) throw alreadyRunning(socketPath);
     throw new DxpuError(
       DxpuError.from(error).code,
-      `cannot listen on the control socket ${path}: ${(error as Error).message}`,
-      { cause: error },
+      `cannot make the control socket ${socketPath}: ${errnoReason(error)}; ` +
+        'choose another folder with --state',
+      { details: { folder: path.dirname(socketPath) }, cause: error },
     );
   } finally {
     process.umask(mask);
   }
-  chmodSync(path, 0o600);
+  chmodSync(socketPath, 0o600);
+  // Only for people and their kill: a full disk is no reason not to run.
+  try {
+    writeFileSync(pidFile(socketPath), `${process.pid}\n`, { mode: 0o600 });
+  } catch {
+    // Then a mute process is named without its number.
+  }
   return {
     close: () => {
       server.close();
       for (const socket of connections) socket.end();
-      rmSync(path, { force: true });
+      rmSync(socketPath, { force: true });
+      rmSync(pidFile(socketPath), { force: true });
     },
   };
 }
 
-async function removeStale(path: string): Promise<void> {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
+async function removeStale(socketPath: string): Promise<void> {
+  const stat = lstatSync(socketPath, { throwIfNoEntry: false });
   if (stat === undefined) return;
   if (!stat.isSocket()) {
-    throw new DxpuError('already_exists', `${path} is there and is not a socket: move it away`);
-  }
-  const alive = await new Promise<boolean>((resolve) => {
-    const probe = net.connect(path, () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.on('error', () => resolve(false));
-  });
-  if (alive) {
     throw new DxpuError(
       'already_exists',
-      `another process with this name is running (it answers at ${path}): stop it first with ` +
-        'dxpu stop, or choose another folder with --state',
+      `${socketPath} is there and is not a socket: move it away`,
     );
   }
-  rmSync(path, { force: true });
+  const failure = await new Promise<string>((resolve) => {
+    const probe = net.connect(socketPath, () => {
+      probe.destroy();
+      resolve('');
+    });
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'unknown'));
+  });
+  if (failure === '') throw alreadyRunning(socketPath);
+  if (failure === 'EACCES' || failure === 'EPERM') {
+    throw new DxpuError(
+      'permission_denied',
+      `${socketPath} is another user's: choose another folder with --state`,
+    );
+  }
+  // Another process may have put its own there meanwhile.
+  const now = lstatSync(socketPath, { throwIfNoEntry: false });
+  if (now?.ino === stat.ino) rmSync(socketPath, { force: true });
+}
+
+function alreadyRunning(socketPath: string): DxpuError {
+  return new DxpuError(
+    'already_exists',
+    `another process with this name is running (it answers at ${socketPath}): stop it first with ` +
+      'dxpu stop, or choose another folder with --state',
+  );
 }
 
 function serve(socket: net.Socket, handlers: Readonly<Record<string, ControlHandler>>): void {
@@ -129,7 +156,8 @@ async function answer(
   try {
     const request = parseRequest(line);
     id = request.id;
-    const handler = Object.hasOwn(handlers, request.method) ? handlers[request.method] : undefined;
+    const known: Readonly<Record<string, ControlHandler>> = { ping, ...handlers };
+    const handler = Object.hasOwn(known, request.method) ? known[request.method] : undefined;
     if (handler === undefined) {
       throw new DxpuError(
         'unimplemented',
@@ -149,6 +177,8 @@ async function answer(
     send({ id, error: errorObject(error) });
   }
 }
+
+const ping: ControlHandler = () => ({ pid: process.pid });
 
 function parseRequest(line: string): { id: unknown; method: string; params: unknown } {
   let parsed: unknown;

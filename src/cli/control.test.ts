@@ -1,12 +1,28 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { DxpuError } from '#base/errors';
-import { callProcess, findProcess, runningProcesses } from './control-client.ts';
+import {
+  askProcess,
+  callProcess,
+  findProcess,
+  surveyProcesses,
+  waitForEnd,
+} from './control-client.ts';
 import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
-import { type KnownProcess, socketPath } from './state-folder.ts';
+import { parseParams } from './proxy-process.ts';
+import { type KnownProcess, makeStateFolder, socketPath } from './state-folder.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-control-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -145,11 +161,9 @@ describe('finding a process', () => {
     for (const name of ['host-h1', 'host-h2', 'box-b1']) {
       await serve({}, path.join(own, `${name}.sock`));
     }
-    expect((await runningProcesses(own)).map((one) => one.name)).toEqual([
-      'host-h1',
-      'host-h2',
-      'box-b1',
-    ]);
+    const { running, unreachable } = await surveyProcesses(own);
+    expect(unreachable).toEqual([]);
+    expect(running.map((one) => one.name)).toEqual(['host-h1', 'host-h2', 'box-b1']);
     expect((await findProcess(own, undefined, 'box')).name).toBe('box-b1');
     expect((await findProcess(own, 'h2', 'host')).name).toBe('host-h2');
     expect((await findProcess(own, 'host-h2', undefined)).name).toBe('host-h2');
@@ -158,6 +172,100 @@ describe('finding a process', () => {
     );
     await expect(findProcess(own, 'h3', 'host')).rejects.toThrow(
       'running: host-h1, host-h2, box-b1',
+    );
+  });
+
+  it('of the wrong kind says so, instead of that it does not run', async () => {
+    const own = path.join(folder, 'kinds');
+    mkdirSync(own);
+    for (const name of ['host-h1', 'box-b1']) await serve({}, path.join(own, `${name}.sock`));
+    await expect(findProcess(own, 'box-b1', 'host')).rejects.toThrow(
+      'box-b1 is a box; this takes a host; running: host-h1, box-b1',
+    );
+  });
+
+  it('is not stopped by one that is stopped: it is named with its number, the others are found', async () => {
+    const own = path.join(folder, 'mute');
+    mkdirSync(own);
+    await serve({}, path.join(own, 'host-h1.sock'));
+    const at = path.join(own, 'box-b1.sock');
+    // As a process that was stopped: the system takes connections for it, nobody reads.
+    const mute = net.createServer({ pauseOnConnect: true });
+    await new Promise<void>((resolve) => mute.listen(at, resolve));
+    writeFileSync(path.join(own, 'box-b1.pid'), '4711\n');
+    try {
+      const { running, unreachable } = await surveyProcesses(own, 50);
+      expect(running.map((one) => one.name)).toEqual(['host-h1']);
+      expect(unreachable.map(({ error }) => error.message)).toEqual([
+        'box-b1 (pid 4711) does not answer: it is stopped, or stuck; ' +
+          'kill -CONT 4711 lets a stopped one go on',
+      ]);
+      const box: KnownProcess = { name: 'box-b1', kind: 'box', socket: at };
+      await expect(askProcess(box, 'status', {}, 50)).rejects.toThrow('does not answer');
+      await expect(waitForEnd(box, 4711, 0)).rejects.toThrow(
+        'box-b1 was told to stop and is still there: end it with kill -9 4711',
+      );
+    } finally {
+      mute.close();
+    }
+  });
+
+  it('waits for its end', async () => {
+    const own = path.join(folder, 'ending');
+    mkdirSync(own);
+    const at = path.join(own, 'box-b1.sock');
+    await serve({}, at);
+    const box: KnownProcess = { name: 'box-b1', kind: 'box', socket: at };
+    const end = waitForEnd(box, undefined, 10_000);
+    servers.pop()?.close();
+    await end;
+    expect(readdirSync(own)).toEqual([]);
+  });
+
+  it('in what is no folder of this user says which it is', async () => {
+    const file = path.join(folder, 'plain-file');
+    writeFileSync(file, '');
+    await expect(findProcess(file, undefined, 'host')).rejects.toThrow(
+      `cannot look for processes in ${file}: it is not a folder; name another folder with --state`,
+    );
+    expect(() => makeStateFolder(file)).toThrow(
+      `no state folder at ${file}: ${file} is there and is not a folder; choose another with --state`,
+    );
+  });
+
+  it.skipIf(process.getuid?.() === 0)(
+    'of another user says that this one may not (skipped: root may)',
+    async () => {
+      const own = path.join(folder, 'others');
+      mkdirSync(own);
+      await serve({}, path.join(own, 'host-h1.sock'));
+      chmodSync(path.join(own, 'host-h1.sock'), 0);
+      await expect(findProcess(own, undefined, 'host')).rejects.toThrow(
+        /^host-h1: this user may not open .*host-h1\.sock/,
+      );
+    },
+  );
+});
+
+describe('parameters of a request', () => {
+  it('that are wrong give one plain sentence', () => {
+    const schema = z.strictObject({ slot: z.int(), nested: z.strictObject({ a: z.string() }) });
+    const said = (params: unknown): string => {
+      try {
+        parseParams(schema, params);
+      } catch (error) {
+        return (error as DxpuError).message;
+      }
+      return '';
+    };
+    expect(said({ nested: { a: 'x' } })).toBe(
+      'parameter slot: invalid input: expected number, received undefined',
+    );
+    expect(said({ slot: 1, nested: { a: 2 } })).toBe(
+      'parameter nested.a: invalid input: expected string, received number',
+    );
+    expect(said({ slot: 1, nested: { a: '' }, Extra: 1 })).toBe(
+      'the parameters: unrecognized key: "Extra"',
     );
   });
 });

@@ -5,17 +5,20 @@
 import { Argument, Command, Option } from 'commander';
 import { OUTPUT_FORMATS } from './output.ts';
 import {
-  days,
   duration,
   examples,
   processOption,
   rate,
+  several,
   share,
   size,
   stateOption,
   version,
   whole,
 } from './program-options.ts';
+
+/** More than any authority lives; what is left of it is checked where it is known. */
+const MAX_DAYS = 100_000;
 
 export function buildProgram(): Command {
   const program = new Command('dxpu')
@@ -45,7 +48,10 @@ export function buildProgram(): Command {
     .command('completion')
     .description('print a completion script for your shell')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish', 'powershell']))
-    .addHelpText('after', '\nExamples:\n  $ source <(dxpu completion bash)');
+    .addHelpText('after', '\nExamples:\n  $ source <(dxpu completion bash)')
+    .action(async (shell: string) =>
+      (await import('./completion.ts')).printCompletionScript(program, shell),
+    );
   return program;
 }
 
@@ -102,6 +108,19 @@ function addProcesses(program: Command): void {
   }
 }
 
+const STATUS_WORDS = `
+Words:
+  down, up       towards the device, towards the host
+  last, least    the round trip measured last, and the shortest of this link
+  waiting        the row is in force, its box has not said yet that the slot is ready
+  contained      its session ended; it comes back under a higher generation alone
+  quarantined    the device could not be scrubbed; it comes back with a restart of the box
+  stale-*        of an earlier generation or session, refused
+  dropped        posted, and there was nowhere to send it
+  aborted        requests a device had under way when its session ended, answered UR
+  unroutable     to no window, bus or slot of the table
+  refused-*      what a function asked for and may not do, by reason`;
+
 function addControl(program: Command): void {
   examples(
     program
@@ -113,7 +132,7 @@ function addControl(program: Command): void {
         (await import('./commands/status.ts')).status(command.optsWithGlobals()),
       ),
     ['dxpu status', 'dxpu status --process host-h1 --output json'],
-  );
+  ).addHelpText('after', STATUS_WORDS);
   examples(
     program
       .command('tables')
@@ -127,7 +146,7 @@ function addControl(program: Command): void {
   );
   for (const [name, text] of [
     ['reload', 'have running processes read their tables again'],
-    ['stop', 'end running processes'],
+    ['stop', 'end running processes, and wait until they are gone'],
   ] as const) {
     examples(
       program
@@ -221,13 +240,21 @@ function addTools(program: Command): void {
       .option('--mps <bytes>', 'maximum payload size', size, 256)
       .option('--mrrs <bytes>', 'maximum read request size', size, 512)
       .option('--rcb <bytes>', 'read completion boundary', size, 64)
-      .option('--address-bits <bits>', '32 or 64', whole(32, 64), 64)
+      .addOption(
+        new Option('--address-bits <bits>', 'of memory requests')
+          .choices(['32', '64'])
+          .default('64'),
+      )
       .option('--ecrc', 'an end-to-end CRC in each TLP')
       .option('--split-at-rcb', 'completions in pieces of RCB, not of MPS')
-      .option('--transfer <bytes>', 'a single transfer size instead of the usual ones', size)
+      .option(
+        '--transfer <bytes>',
+        'a transfer size instead of the usual ones; may be given again',
+        several(size),
+      )
       .option('--tags <n>', 'reads a device has outstanding', whole(1, 1024))
       .option('--rtt <duration>', 'round trip of a read, as in 1.2us', duration)
-      .option('--network <rate>', 'rate of the network, as in 100Gbit/s', rate)
+      .option('--network <rate>', 'bit rate of the network between, as in 100Gbit/s', rate)
       .action(async (_options, command: Command) =>
         (await import('./commands/bandwidth.ts')).bandwidth(command.optsWithGlobals()),
       ),
@@ -235,6 +262,7 @@ function addTools(program: Command): void {
       'dxpu bandwidth --gen 4 --lanes 16',
       'dxpu bandwidth --gen 3 --lanes 16 --mrrs 128 --tags 140 --rtt 6.8us',
       'dxpu bandwidth --gen 5 --lanes 16 --mps 512 --mrrs 4096 --transfer 1MiB --output json',
+      'dxpu bandwidth --network 100Gbit/s --transfer 64 --transfer 4KiB',
     ],
   );
   examples(
@@ -254,7 +282,10 @@ function addTools(program: Command): void {
   examples(
     program
       .command('replay')
-      .description('give captured requests to a fresh device model, and show what it answers else')
+      .description(
+        'give captured requests to a fresh device model, and show what it answers else; ' +
+          'holds the capture in memory',
+      )
       .argument('<file>', 'pcapng capture of one slot')
       .addOption(new Option('--device <kind>', 'device model').choices(['accel']).default('accel'))
       .option('--memory <bytes>', 'its memory, where the capture does not show it', size)
@@ -289,7 +320,12 @@ function addCertificates(program: Command): void {
       .addArgument(new Argument('<kind>').choices(['host', 'box']))
       .argument('<id>', 'its id, as its configuration has it')
       .option('--dir <folder>', 'where ca.pem and ca-key.pem are', 'certs')
-      .option('--days <n>', 'how long it is valid', days, 365)
+      .option(
+        '--days <n>',
+        'how long it is valid; at most as long as the authority',
+        whole(1, MAX_DAYS),
+        365,
+      )
       .option('--force', 'replace one that is there')
       .action(async (kind: 'host' | 'box', id: string, _options, command: Command) =>
         (await import('./commands/cert.ts')).certIssue(kind, id, command.optsWithGlobals()),

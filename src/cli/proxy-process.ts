@@ -9,7 +9,7 @@ import { DxpuError } from '#base/errors';
 import { Prng } from '#base/prng';
 import { FaultInjector } from '#fabric/fault-transport';
 import type { PeerIdentity } from '#fabric/transport';
-import { type ControlHandler, startControlServer } from './control-server.ts';
+import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
 import { createLog, type Logger } from './log.ts';
 import type { RowsInForce } from './slot-reasons.ts';
 import { makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
@@ -78,30 +78,44 @@ export async function serveProcess(
   makeStateFolder(folder);
   const path = socketPath(folder, identity);
 
-  const live: { process?: ProxyProcess } = {};
-  const handlers: Record<string, ControlHandler> = {};
-  const control = await startControlServer(path, handlers);
+  const live: { process?: ProxyProcess; control?: ControlServer } = {};
   let stopping = false;
   const stop = (reason: string): void => {
     if (stopping) return;
     stopping = true;
     log.info({ reason }, 'stopping');
     live.process?.stop(reason);
-    control.close();
-    process.disconnect?.();
+    live.control?.close();
+    if (process.connected === true) process.disconnect?.();
     // Everything that is open ends by itself; this is for what does not.
     setTimeout(() => process.exit(0), LINGER_MS).unref();
   };
+  // Before there is anything to leave behind: a signal may come at any time.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
+  const orphaned = (): void => stop('the process that started this one is gone');
+  process.on('disconnect', orphaned);
+  // Undefined for a process that was started without a channel.
+  if (process.connected === false) orphaned();
+  if (stopping) return;
+
+  const handlers: Record<string, ControlHandler> = {};
+  live.control = await startControlServer(path, handlers);
   let made: ProxyProcess;
   try {
+    // Told to stop meanwhile: what was made is taken down again.
+    if (stopping) throw new DxpuError('cancelled', 'told to stop while starting');
     made = await make();
   } catch (error) {
-    control.close();
+    live.control.close();
+    if (stopping) return;
     throw error;
   }
-  if (stopping) made.stop('told to stop while starting');
   live.process = made;
+  if (stopping) {
+    made.stop('told to stop while starting');
+    live.control.close();
+    return;
+  }
 
   const reload = (): ReloadResult => {
     try {
@@ -123,7 +137,7 @@ export async function serveProcess(
     fault: (params: unknown) => setFault(frame, params),
     stop: () => {
       setImmediate(() => stop('asked for by dxpu stop'));
-      return {};
+      return { pid: process.pid };
     },
   });
 
@@ -134,8 +148,7 @@ export async function serveProcess(
       // Logged already; the process goes on with what it had.
     }
   });
-  if (process.channel !== undefined) {
-    process.on('disconnect', () => stop('the process that started this one is gone'));
+  if (process.connected === true) {
     const message: ReadyMessage = { ready: true };
     process.send?.(message);
   }
@@ -175,5 +188,12 @@ export function reportFaults({ faults, clock }: ProcessFrame): object {
 export function parseParams<T>(schema: z.ZodType<T>, params: unknown): T {
   const result = schema.safeParse(params);
   if (result.success) return result.data;
-  throw new DxpuError('invalid_argument', `parameters: ${z.prettifyError(result.error)}`);
+  const [first] = result.error.issues;
+  const at = (first?.path ?? []).map(String).join('.');
+  const where = at === '' ? 'the parameters' : `parameter ${at}`;
+  const message = first?.message ?? 'Wrong';
+  const said = `${message.charAt(0).toLowerCase()}${message.slice(1)}`;
+  throw new DxpuError('invalid_argument', `${where}: ${said}`, {
+    details: { problems: result.error.issues.map(({ path, message: text }) => ({ path, text })) },
+  });
 }

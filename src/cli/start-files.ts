@@ -1,6 +1,7 @@
 /** The files `dxpu start` makes: certificates and a configuration for one box and one host. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import * as path from 'node:path';
+import { makeFolder } from '#base/make-folder';
 
 export const BOX_ID = 'b1';
 export const HOST_ID = 'h1';
@@ -14,7 +15,7 @@ export interface StartFiles {
 export async function writeStartFiles(folder: string, port: number): Promise<StartFiles> {
   // Slow to load, and needed here alone.
   const { initAuthorityFiles, issueFiles } = await import('#fabric/certificates');
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const options = { nowMs: Date.now(), force: true };
   await initAuthorityFiles(folder, 'dxpu start', options);
   await issueFiles(folder, { kind: 'box', id: BOX_ID }, options);

@@ -8,6 +8,7 @@ import { formatBdf } from '#base/units';
 import type { RunResult } from './accel-jobs.ts';
 import { ProxyChild } from './child-process.ts';
 import { callProcess, findProcess } from './control-client.ts';
+import { type ControlServer, startControlServer } from './control-server.ts';
 import type { EchoPorts } from './echo-server.ts';
 import { type OutputFormat, printJson, printLine } from './output.ts';
 import { formatDuration } from './quantity.ts';
@@ -25,6 +26,8 @@ export interface StartOptions {
 }
 
 const SLOTS = [0, 1];
+/** A socket that is there while a start is at work; no process is found under its name. */
+const LOCK = 'start.sock';
 const PLUG_TIMEOUT_MS = 30_000;
 const ROUND_TRIP_SAMPLES = 1000;
 
@@ -34,28 +37,100 @@ export async function start(options: StartOptions): Promise<void> {
   const folder = temporary
     ? mkdtempSync(path.join(os.tmpdir(), 'dxpu-'))
     : stateFolder(options.state);
-  const children: ProxyChild[] = [];
-  let stopped = false;
-  const told = new Promise<void>((resolve) => {
-    const stop = (): void => {
-      stopped = true;
-      resolve();
-    };
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
-    watchNpm(stop);
+  const attempt = new Attempt();
+  const { told } = attempt;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => attempt.stop(128 + os.constants.signals[signal]));
+  }
+  watchNpm(() => attempt.stop(128 + os.constants.signals.SIGHUP));
+  // A reader that has gone ends us as a signal does: there are processes to end before us.
+  process.stdout.removeAllListeners('error');
+  process.stdout.on('error', () => attempt.stop(128 + os.constants.signals.SIGPIPE));
+
+  let isProven = false;
+  const running = run(options, folder, attempt).then(() => {
+    isProven = true;
   });
   try {
-    await Promise.race([run(options, folder, children), told]);
-    if (options.once !== true && !stopped) {
+    await Promise.race([running, told]);
+    if (options.once !== true && !attempt.isStopped) {
       if (options.output === 'text') printLine(advice(options));
-      await Promise.race([told, ...children.map((child) => child.watch())]);
+      await Promise.race([told, attempt.watch()]);
+      if (!attempt.isStopped && options.output === 'text') {
+        printLine('stopped by dxpu stop, or by a signal to one of the two');
+      }
     }
   } finally {
-    await Promise.all(children.map((child) => child.stop()));
+    // What is under way ends with its processes; one may be about to start another.
+    attempt.stop();
+    await attempt.end();
+    await running.catch(() => {});
+    await attempt.end();
     if (temporary) rmSync(folder, { recursive: true, force: true });
   }
-  // Whatever was still under way when we were told to stop has nobody to answer to.
-  if (stopped) process.exit(0);
+  // After the results Ctrl-C is the usual way out.
+  if (attempt.status !== undefined) process.exit(isProven ? 0 : attempt.status);
+}
+
+/** What one start has begun, and whether it is to go on. */
+class Attempt {
+  readonly told: Promise<void>;
+  readonly #children: ProxyChild[] = [];
+  #lock: ControlServer | undefined;
+  #isStopped = false;
+  #tell = (): void => {};
+  /** The exit status that being told to stop asks for. */
+  status: number | undefined;
+
+  constructor() {
+    this.told = new Promise((resolve) => {
+      this.#tell = resolve;
+    });
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  stop(status?: number): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.status = status;
+    this.#tell();
+  }
+
+  /** Between two steps: fails when there shall be no next one. */
+  check(): void {
+    if (this.#isStopped) throw new DxpuError('cancelled', 'told to stop');
+  }
+
+  /** Keeps other starts out of `folder`. */
+  async lock(folder: string): Promise<void> {
+    try {
+      this.#lock = await startControlServer(path.join(folder, LOCK), {});
+    } catch (error) {
+      if (DxpuError.from(error).code !== 'already_exists') throw error;
+      throw new DxpuError(
+        'already_exists',
+        `another dxpu start is at work in ${folder}: wait for it, or choose another folder with --state`,
+        { details: { folder }, cause: error },
+      );
+    }
+  }
+
+  add(child: ProxyChild): void {
+    this.#children.push(child);
+  }
+
+  /** Resolves when one of the processes was stopped, rejects when one failed. */
+  watch(): Promise<void> {
+    return Promise.race(this.#children.map((child) => child.watch()));
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#children.map((child) => child.stop()));
+    this.#lock?.close();
+  }
 }
 
 /** npm killed outright passes no signal on: its end is the order to stop. */
@@ -67,7 +142,7 @@ function watchNpm(stop: () => void): void {
   }, 1000).unref();
 }
 
-async function run(options: StartOptions, folder: string, children: ProxyChild[]): Promise<void> {
+async function run(options: StartOptions, folder: string, attempt: Attempt): Promise<void> {
   const say = (line: string): void => {
     if (options.output === 'text') printLine(line);
   };
@@ -78,6 +153,8 @@ async function run(options: StartOptions, folder: string, children: ProxyChild[]
   ] as const) {
     await refuseRunning(folder, socketPath(folder, identity), `${identity.kind}-${identity.id}`);
   }
+  // Before anything is written: of two that start at once, one has the folder.
+  await attempt.lock(folder);
   const own = path.join(folder, 'start');
   const port = await freePort();
   const files = await writeStartFiles(own, port);
@@ -87,15 +164,18 @@ async function run(options: StartOptions, folder: string, children: ProxyChild[]
     ['box', files.boxConfig],
     ['host', files.hostConfig],
   ] as const) {
+    attempt.check();
     const log = path.join(own, `${kind}.log`);
     const args = [kind, '--config', config, '--state', folder, '--log-format', 'text'];
     const child = new ProxyChild(kind, args, log);
-    children.push(child);
+    attempt.add(child);
     await child.ready();
     say(`${kind} proxy: process ${child.pid}, log in ${log}`);
   }
-  const died = Promise.race(children.map((child) => child.watch()));
-  await Promise.race([prove(options, folder, port, say), died]);
+  const ended = attempt.watch().then(() => {
+    throw new DxpuError('cancelled', 'stopped before it was done');
+  });
+  await Promise.race([prove(options, folder, port, say), ended]);
 }
 
 /** Everything `start` shows, once both processes serve. */

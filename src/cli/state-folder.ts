@@ -2,10 +2,11 @@
  * Where the processes of one user on one machine meet: a folder with one UNIX socket a process,
  * `host-ID.sock` or `box-ID.sock`.
  */
-import { mkdirSync, readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
+import { errnoReason, makeFolder } from '#base/make-folder';
 import type { PeerIdentity } from '#fabric/transport';
 
 /** sun_path has 108 bytes with its end mark on Linux, 104 elsewhere. */
@@ -21,11 +22,12 @@ export function stateFolder(option: string | undefined): string {
 
 export function makeStateFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
   } catch (error) {
+    const { code, message } = DxpuError.from(error);
     throw new DxpuError(
-      DxpuError.from(error).code,
-      `cannot make the state folder ${folder}: ${(error as Error).message}; choose one with --state`,
+      code,
+      `no state folder at ${folder}: ${message}; choose another with --state`,
       { cause: error },
     );
   }
@@ -58,8 +60,19 @@ export function knownProcesses(folder: string): KnownProcess[] {
   try {
     names = readdirSync(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw DxpuError.from(error);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return [];
+    const reason =
+      code === 'ENOTDIR'
+        ? 'it is not a folder'
+        : code === 'EACCES'
+          ? 'this user may not read it: it belongs to the user who started the processes'
+          : errnoReason(error);
+    throw new DxpuError(
+      DxpuError.from(error).code,
+      `cannot look for processes in ${folder}: ${reason}; name another folder with --state`,
+      { details: { folder }, cause: error },
+    );
   }
   return names
     .filter((name) => /^(?:host|box)-.+\.sock$/.test(name))
@@ -69,4 +82,35 @@ export function knownProcesses(folder: string): KnownProcess[] {
       socket: path.join(folder, name),
     }))
     .sort((a, b) => (a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind === 'host' ? -1 : 1));
+}
+
+/** Where the process that listens on a control socket writes its number, for when it is mute. */
+export function pidFile(socket: string): string {
+  return socket.replace(/\.sock$/, '.pid');
+}
+
+/** The number of a process, where it has left one. */
+export function pidOf(target: KnownProcess): number | undefined {
+  try {
+    const pid = Number(readFileSync(pidFile(target.socket), 'utf8'));
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether there is a process of that number that has not ended. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+  try {
+    // A zombie has ended; its parent has not looked yet. Linux alone has this file.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return !/^\) Z/.test(stat.slice(stat.lastIndexOf(')')));
+  } catch {
+    return true;
+  }
 }

@@ -1,7 +1,7 @@
 /** What a process answers to `status`, as the commands read it. */
 import type { BoxRow, HostRow } from '#fabric/mapping-table';
 import type { BoxSlotReport } from './box-node.ts';
-import { callProcess, findProcess, runningProcesses } from './control-client.ts';
+import { askProcess, findProcess, someProcesses } from './control-client.ts';
 import type { CounterReport, LinkReport } from './counter-report.ts';
 import type { HostSlotReport } from './host-node.ts';
 import { stateFolder } from './state-folder.ts';
@@ -41,21 +41,24 @@ export interface ProcessSelection {
   readonly process?: string;
 }
 
-/** The status of the named process, or of all that run in the state folder. */
-export async function allStatus(selection: ProcessSelection): Promise<ProcessStatus[]> {
+/**
+ * The status of the named process, or of all that run in the state folder, with what is wrong with
+ * those that cannot be asked.
+ */
+export async function allStatus(
+  selection: ProcessSelection,
+): Promise<{ statuses: ProcessStatus[]; problems: DxpuError[] }> {
   const folder = stateFolder(selection.state);
-  const targets =
+  const { running, unreachable } =
     selection.process === undefined
-      ? await runningProcesses(folder)
-      : [await findProcess(folder, selection.process, undefined)];
-  if (targets.length === 0) {
-    throw new DxpuError(
-      'unavailable',
-      `no dxpu process is running in ${folder}: start one with dxpu start, ` +
-        'or name its folder with --state',
-    );
+      ? await someProcesses(folder)
+      : { running: [await findProcess(folder, selection.process, undefined)], unreachable: [] };
+  const statuses: ProcessStatus[] = [];
+  const problems = unreachable.map(({ error }) => error);
+  const answers = await Promise.allSettled(running.map((one) => askProcess(one, 'status', {})));
+  for (const answer of answers) {
+    if (answer.status === 'fulfilled') statuses.push(answer.value as ProcessStatus);
+    else problems.push(DxpuError.from(answer.reason));
   }
-  return Promise.all(
-    targets.map(async (one) => (await callProcess(one, 'status', {})) as ProcessStatus),
-  );
+  return { statuses, problems };
 }

@@ -10,7 +10,16 @@ const yes = (value: boolean): string => (value ? 'yes' : 'no');
 const range = (window: Window): string => `${hex(window.base)}-${hex(window.limit)}`;
 
 export function tableText(status: ProcessStatus): string {
-  return status.kind === 'host' ? hostTableText(status) : boxTableText(status);
+  const table = status.kind === 'host' ? hostTableText(status) : boxTableText(status);
+  return [table, ...reasonLines(status)].join('\n');
+}
+
+/** A line for each slot of the table that is not in use: why, and the way out. */
+function reasonLines(status: ProcessStatus): string[] {
+  const what = status.kind === 'host' ? 'virtual slot' : 'slot';
+  return status.slots
+    .filter(({ reason }) => reason !== undefined)
+    .map(({ slot, state, reason }) => `${what} ${slot} is ${state}: ${reason}`);
 }
 
 function hostTableText(status: HostStatus): string {
@@ -77,7 +86,8 @@ export function linkText(link: LinkReport): string {
       ? 'no round trip measured yet'
       : `round trip ${formatDuration(link.rttLastNs)} last, ${formatDuration(link.rttMinNs)} least`;
   const path = link.path === undefined ? '' : ` over path ${link.path}`;
-  return `link to ${link.peer}: ${link.state}${path}, ${rtt}`;
+  const problem = link.problem === undefined ? '' : `; ${link.problem}`;
+  return `link to ${link.peer}: ${link.state}${path}, ${rtt}${problem}`;
 }
 
 export function statusText(status: ProcessStatus): string {
@@ -103,14 +113,15 @@ export function statusText(status: ProcessStatus): string {
           (fn === undefined
             ? ''
             : `, ${fn.bdf} ${fn.vendorId.toString(16)}:${fn.deviceId.toString(16)}, ${bars}`) +
-          (slot.problem === undefined ? '' : `, problem: ${slot.problem}`),
+          (slot.problem === undefined ? '' : `, problem: ${slot.problem}`) +
+          reasonText(slot),
       );
     }
   } else {
     for (const slot of status.slots) {
       lines.push(
         `  slot ${slot.slot}: ${slot.state}, ${slot.kind} ${slot.model}, ` +
-          `${formatSize(slot.memoryBytes)}, ${slot.uuid}`,
+          `${formatSize(slot.memoryBytes)}, ${slot.uuid}${reasonText(slot)}`,
       );
     }
   }
@@ -118,6 +129,10 @@ export function statusText(status: ProcessStatus): string {
   const faults = faultLines(status);
   if (faults.length > 0) lines.push('  refused, dropped or answered with an error:', ...faults);
   return lines.join('\n');
+}
+
+function reasonText({ reason }: { readonly reason: string | undefined }): string {
+  return reason === undefined ? '' : `\n    ${reason}`;
 }
 
 function faultLines(status: ProcessStatus): string[] {

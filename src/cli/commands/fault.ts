@@ -1,4 +1,5 @@
-import { callProcess } from '../control-client.ts';
+import { DxpuError } from '#base/errors';
+import { askProcess, combined } from '../control-client.ts';
 import { type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
 import { formatDuration } from '../quantity.ts';
 import type { ProcessSelection } from '../status-report.ts';
@@ -24,16 +25,15 @@ export async function faultLink(options: FaultOptions): Promise<void> {
     ...(drop === undefined ? {} : { dropProbability: drop }),
     ...(clear === undefined ? {} : { clear }),
   };
-  const targets = await selected(options);
-  const results = await Promise.all(
-    targets.map(async (target) => ({
-      process: target.name,
-      faults: await callProcess(target, 'fault', params),
-    })),
+  const { running, unreachable } = await selected(options);
+  const problems = unreachable.map(({ error }) => error);
+  const results: { process: string; faults: unknown }[] = [];
+  const answers = await Promise.allSettled(
+    running.map((target) => askProcess(target, 'fault', params)),
   );
-  if (options.output === 'json') {
-    printJson({ results });
-    return;
+  for (const [index, answer] of answers.entries()) {
+    if (answer.status === 'rejected') problems.push(DxpuError.from(answer.reason));
+    else results.push({ process: running[index]?.name ?? '', faults: answer.value });
   }
   const said = [
     ...(clear === true ? ['earlier faults cleared'] : []),
@@ -41,5 +41,10 @@ export async function faultLink(options: FaultOptions): Promise<void> {
     ...(delay === undefined ? [] : [`frames delayed by ${formatDuration(delay)} each way`]),
     ...(drop === undefined ? [] : [`${(drop * 100).toFixed(2)} % of the frames lost each way`]),
   ];
-  printLine(`${targets.map((target) => target.name).join(', ')}: ${said.join(', ')}`);
+  if (options.output === 'json') printJson({ results });
+  else if (results.length > 0) {
+    printLine(`${results.map((one) => one.process).join(', ')}: ${said.join(', ')}`);
+  }
+  const error = combined(problems);
+  if (error !== undefined) throw error;
 }

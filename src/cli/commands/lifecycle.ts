@@ -1,56 +1,87 @@
 import { DxpuError } from '#base/errors';
-import { callProcess, findProcess, runningProcesses } from '../control-client.ts';
+import {
+  askProcess,
+  combined,
+  findProcess,
+  someProcesses,
+  type Survey,
+  waitForEnd,
+} from '../control-client.ts';
 import { errorObject, type OutputFormat, printJson, printLine } from '../output.ts';
+import type { ReloadResult } from '../proxy-process.ts';
 import { type KnownProcess, stateFolder } from '../state-folder.ts';
 import type { ProcessSelection } from '../status-report.ts';
 
 type LifecycleOptions = ProcessSelection & { readonly output: OutputFormat };
 
+/** Reloading a table resets and scrubs devices. */
+const RELOAD_WITHIN_MS = 30_000;
+const STOP_WITHIN_MS = 10_000;
+
 export async function reload(options: LifecycleOptions): Promise<void> {
-  await forEach(options, 'reload', (name, result) => {
-    const { rows, ignored } = result as { rows: number; ignored?: string };
-    return `${name}: ${rows} rows in force${ignored === undefined ? '' : `; ${ignored}`}`;
+  await forEach(options, async (target) => {
+    const result = (await askProcess(target, 'reload', {}, RELOAD_WITHIN_MS)) as ReloadResult;
+    return { result, text: reloadText(target.name, result) };
   });
 }
 
+export function reloadText(name: string, { rows, contained, ignored }: ReloadResult): string {
+  const lines = [
+    `${name}: ${rows} ${rows === 1 ? 'row' : 'rows'} in force` +
+      (contained.length === 0 ? '' : `, ${contained.length} contained`) +
+      (ignored === undefined ? '' : `; ${ignored}`),
+    ...contained.map(({ slot, reason }) => `  slot ${slot} is contained: ${reason}`),
+  ];
+  return lines.join('\n');
+}
+
+/** Returns when they have ended. */
 export async function stop(options: LifecycleOptions): Promise<void> {
-  await forEach(options, 'stop', (name) => `${name}: stopping`);
+  await forEach(options, async (target) => {
+    const result = (await askProcess(target, 'stop', {})) as { readonly pid?: number };
+    await waitForEnd(target, result.pid, STOP_WITHIN_MS);
+    return { result, text: `${target.name}: stopped` };
+  });
 }
 
 /** The processes meant: the named one, or all of the state folder, boxes first. */
-export async function selected(options: ProcessSelection): Promise<KnownProcess[]> {
+export async function selected(options: ProcessSelection): Promise<Survey> {
   const folder = stateFolder(options.state);
-  if (options.process !== undefined) return [await findProcess(folder, options.process, undefined)];
-  const running = await runningProcesses(folder);
-  if (running.length === 0) {
-    throw new DxpuError('unavailable', `no dxpu process is running in ${folder}`);
+  if (options.process !== undefined) {
+    return { running: [await findProcess(folder, options.process, undefined)], unreachable: [] };
   }
+  const { running, unreachable } = await someProcesses(folder);
   // A box's row comes before the host's row of the same binding.
-  return running.reverse();
+  return { running: [...running].reverse(), unreachable };
 }
 
 /** Asks each process in turn; one that refuses does not keep the others from being asked. */
 async function forEach(
   options: LifecycleOptions,
-  method: string,
-  describe: (name: string, result: unknown) => string,
+  ask: (target: KnownProcess) => Promise<{ result: unknown; text: string }>,
 ): Promise<void> {
-  const refused: string[] = [];
+  const { running, unreachable } = await selected(options);
+  const problems: DxpuError[] = [];
   const results: unknown[] = [];
-  let first: DxpuError | undefined;
-  for (const target of await selected(options)) {
+  for (const target of running) {
     try {
-      const result = await callProcess(target, method, {});
+      const { result, text } = await ask(target);
       results.push({ process: target.name, result });
-      if (options.output === 'text') printLine(describe(target.name, result));
-    } catch (error) {
-      first ??= DxpuError.from(error);
+      if (options.output === 'text') printLine(text);
+    } catch (thrown) {
+      const error = DxpuError.from(thrown);
       results.push({ process: target.name, error: errorObject(error) });
-      refused.push(`${target.name}: ${DxpuError.from(error).message}`);
+      const message = error.message.startsWith(target.name)
+        ? error.message
+        : `${target.name}: ${error.message}`;
+      problems.push(new DxpuError(error.code, message, { details: error.details, cause: error }));
     }
   }
-  if (options.output === 'json') printJson({ results });
-  if (first !== undefined) {
-    throw new DxpuError(first.code, refused.join('\n'), { details: first.details, cause: first });
+  for (const { target, error } of unreachable) {
+    results.push({ process: target.name, error: errorObject(error) });
+    problems.push(error);
   }
+  if (options.output === 'json') printJson({ results });
+  const error = combined(problems);
+  if (error !== undefined) throw error;
 }

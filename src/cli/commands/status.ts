@@ -1,3 +1,5 @@
+import type { DxpuError } from '#base/errors';
+import { combined } from '../control-client.ts';
 import { type OutputFormat, printJson, printLine } from '../output.ts';
 import { allStatus, type ProcessSelection } from '../status-report.ts';
 import { statusText, tableText } from '../status-text.ts';
@@ -5,19 +7,25 @@ import { statusText, tableText } from '../status-text.ts';
 type StatusOptions = ProcessSelection & { readonly output: OutputFormat };
 
 export async function status(options: StatusOptions): Promise<void> {
-  const all = await allStatus(options);
-  if (options.output === 'json') {
-    printJson({ processes: all });
-    return;
-  }
-  printLine(all.map((one) => statusText(one)).join('\n\n'));
+  const { statuses, problems } = await allStatus(options);
+  if (options.output === 'json') printJson({ processes: statuses });
+  else if (statuses.length > 0) printLine(statuses.map((one) => statusText(one)).join('\n\n'));
+  failFor(problems);
 }
 
 export async function tables(options: StatusOptions): Promise<void> {
-  const all = await allStatus(options);
+  const { statuses, problems } = await allStatus(options);
   if (options.output === 'json') {
-    printJson({ tables: all.map(({ kind, id, table }) => ({ kind, id, rows: table })) });
-    return;
+    printJson({ tables: statuses.map(({ kind, id, table }) => ({ kind, id, rows: table })) });
+  } else if (statuses.length > 0) {
+    const texts = statuses.map((one) => `${one.kind} ${one.id}\n${tableText(one)}`);
+    printLine(texts.join('\n\n'));
   }
-  printLine(all.map((one) => `${one.kind} ${one.id}\n${tableText(one)}`).join('\n\n'));
+  failFor(problems);
+}
+
+/** What could be had has been printed; the rest is an error. */
+function failFor(problems: readonly DxpuError[]): void {
+  const error = combined(problems);
+  if (error !== undefined) throw error;
 }
