@@ -81,7 +81,7 @@ export class DmaService {
       const remaining = byteCount - answered;
       const address = first + answered;
       const chunk = completionChunk(address, remaining, maxPayloadBytes, this.#rcbBytes);
-      const skipped = address % 4;
+      const skipped = address & 3;
       const payloadBytes = (skipped + chunk + 3) & ~3;
       const at = address - skipped - region.base;
       if (!link.canSend(FlowClass.COMPLETION, payloadBytes)) break;
@@ -147,7 +147,7 @@ export function setErrorCompletion(
   const byteCount = requestByteCount(request) - answered;
   const isRead = request.kind === TlpKind.MRd32 || request.kind === TlpKind.MRd64;
   // 2.2.9: zero for everything but memory reads.
-  const lowerAddress = isRead ? (firstByteAddress(request) + answered) % 128 : 0;
+  const lowerAddress = isRead ? (firstByteAddress(request) + answered) & 127 : 0;
   setCompletion(
     out,
     request.requesterId,

@@ -179,12 +179,12 @@ export class Egress implements CreditGate {
     this.#openEntries = 0;
   }
 
-  /** Bytes of a class that wait, for the decision to let a stalled user go on. */
-  halfEmpty(flow: FlowClass, options: LinkOptions): boolean {
-    return (
-      this.#queue.count(flow) * 2 <= options.queueTlps &&
-      this.#queue.queuedBytes(flow) * 2 <= options.queueBytes
-    );
+  /**
+   * Whether nothing of a class waits: the time to let a stalled user go on. While something waits all
+   * that comes has to wait behind it, and is copied twice.
+   */
+  isClear(flow: FlowClass): boolean {
+    return this.#queue.count(flow) === 0;
   }
 
   /** Where an entry of `length` bytes goes, in the open frame or a new one; −1 if there is no room. */

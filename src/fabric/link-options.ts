@@ -106,8 +106,8 @@ export const DEFAULT_LINK_OPTIONS: LinkOptions = {
     { tlps: 4096, dataUnits: MIB / 16 },
     { tlps: 8192, dataUnits: (4 * MIB) / 16 },
   ],
-  queueTlps: 2048,
-  queueBytes: MIB,
+  queueTlps: 64,
+  queueBytes: MIB / 32,
   initialSequence: 0,
   faults: {},
 };

@@ -324,7 +324,7 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
   #mayResume(): boolean {
     for (let flow = 0; flow < 3; flow++) {
       const wanted = (this.#refused & (1 << flow)) !== 0;
-      if (wanted && this.#egress.halfEmpty(flow as FlowClass, this.#options)) return true;
+      if (wanted && this.#egress.isClear(flow as FlowClass)) return true;
     }
     return false;
   }

@@ -17,7 +17,7 @@ export function nextWriteBytes(access: Access, maxPayloadBytes: number): number 
 
 /** The same in whole double words. */
 export function paddedBytes(access: Access, bytes: number): number {
-  return (((access.address + access.issued) % 4) + bytes + 3) & ~3;
+  return (((access.address + access.issued) & 3) + bytes + 3) & ~3;
 }
 
 /** Makes `tlp` the next write request of an access, with `bytes` from `nextWriteBytes`. */
@@ -38,7 +38,7 @@ export function setWriteRequest(
   // Disabled bytes carry zeros, not what an earlier write left here.
   staging.fill(0, 0, 4);
   staging.fill(0, payloadBytes - 4, payloadBytes);
-  copyBytes(staging, address % 4, access.buffer, access.issued, bytes);
+  copyBytes(staging, address & 3, access.buffer, access.issued, bytes);
   tlp.payload = staging;
   tlp.payloadOffset = 0;
 }

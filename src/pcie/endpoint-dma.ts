@@ -239,7 +239,7 @@ export class DmaEngine implements ReadsUser {
     const address = transfer.address + transfer.sentBytes;
     const remaining = transfer.bytes - transfer.sentBytes;
     const bytes = writeChunk(address, remaining, this.limits.maxPayloadBytes);
-    const lead = address % 4;
+    const lead = address & 3;
     const payloadBytes = (lead + bytes + 3) & ~3;
     if (!port.canSend(FlowClass.POSTED, payloadBytes)) return false;
     const tlp = this.#tlp;

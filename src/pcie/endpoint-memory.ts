@@ -70,7 +70,7 @@ export class MemoryResponder {
     let remaining = requestByteCount(request);
     while (remaining > 0) {
       const bytes = completionChunk(address, remaining, mps, ENDPOINT_RCB_BYTES);
-      const at = payloadOffset + address - (address % 4) - start;
+      const at = payloadOffset + address - (address & 3) - start;
       const completion = this.#completion;
       completeWithData(completion, request, completerId, address, remaining, bytes, payload, at);
       port.send(now, completion);
