@@ -1,11 +1,156 @@
-/** Shell completion, made from the program's own commands and options. */
-import tab from '@bomb.sh/tab/commander';
-import type { Command } from 'commander';
+/**
+ * Shell completion from the program's own commands and options. The scripts of the shells call
+ * `dxpu complete -- WORDS`, the last word being the one at the cursor, and are answered with a value
+ * and its description a line, then a line `:DIRECTIVE`.
+ */
+import tab from '@bomb.sh/tab';
+import type { Argument, Command, Option } from 'commander';
+import { bashScript, CompletionDirective } from './completion-bash.ts';
+import { knownProcesses, stateFolder } from './state-folder.ts';
+import { allStatus } from './status-report.ts';
 
-/** Replaces the `completion` command that help shows by one that works, and answers the shell. */
-export function addCompletion(program: Command): void {
-  const commands = program.commands as Command[];
-  const shown = commands.findIndex((command) => command.name() === 'completion');
-  if (shown >= 0) commands.splice(shown, 1);
-  tab(program, { completionCommandName: 'completion' });
+export interface Completions {
+  readonly values: readonly { readonly value: string; readonly description: string }[];
+  readonly directive: CompletionDirective;
+}
+
+/** Somebody waits with a finger on the key. */
+const ANSWER_WITHIN_MS = 700;
+const { FILES, FOLDERS, VALUES } = CompletionDirective;
+
+/** The script for one of bash, zsh, fish and powershell, on stdout. */
+export function printCompletionScript(program: Command, shell: string): void {
+  if (shell === 'bash') process.stdout.write(bashScript(program.name()));
+  else tab.setup(program.name(), program.name(), shell);
+}
+
+/** Answers the script of a shell. */
+export async function printCompletions(program: Command, words: readonly string[]): Promise<void> {
+  const { values, directive } = await completionsOf(program, words);
+  const lines = values.map(({ value, description }) => `${value}\t${description}`);
+  process.stdout.write(`${[...lines, `:${directive}`].join('\n')}\n`);
+}
+
+/** What may stand where the last of `words` is. */
+export async function completionsOf(
+  program: Command,
+  words: readonly string[],
+): Promise<Completions> {
+  const current = words.at(-1) ?? '';
+  const line = readLine(program, words.slice(0, -1));
+  const found = await candidates(line, current);
+  const typed = current.startsWith('-') ? current.replace(/^[^=]*=/, '') : current;
+  return {
+    directive: found.directive,
+    values: found.values.filter(({ value }) => value.startsWith(typed)),
+  };
+}
+
+interface Line {
+  readonly command: Command;
+  /** The option whose value comes next. */
+  readonly pending: Option | undefined;
+  readonly positionals: number;
+  readonly state: string | undefined;
+}
+
+function readLine(program: Command, words: readonly string[]): Line {
+  let command = program;
+  let pending: Option | undefined;
+  let positionals = 0;
+  let state: string | undefined;
+  for (const word of words) {
+    if (pending !== undefined) {
+      if (pending.long === '--state') state = word;
+      pending = undefined;
+    } else if (word.startsWith('-') && word !== '-') {
+      const option = optionsOf(command).find((one) => isNamed(one, word));
+      if (option !== undefined && takesValue(option)) pending = option;
+    } else {
+      const next = command.commands.find((one) => one.name() === word);
+      if (next === undefined) positionals++;
+      else command = next;
+    }
+  }
+  return { command, pending, positionals, state };
+}
+
+/** Those of a command, and the ones all commands have. */
+function optionsOf(command: Command): readonly Option[] {
+  const above = command.parent === null ? [] : optionsOf(command.parent);
+  return [...command.options, ...above];
+}
+
+function isNamed({ short, long }: Option, flag: string): boolean {
+  return flag === short || flag === long;
+}
+
+function takesValue(option: Option): boolean {
+  return option.required || option.optional;
+}
+
+async function candidates(line: Line, current: string): Promise<Completions> {
+  const { command, pending, state } = line;
+  if (pending !== undefined) return valuesOf(pending, state);
+  if (current.startsWith('-')) {
+    const [name = '', value] = current.split('=');
+    const options = optionsOf(command);
+    if (value !== undefined) {
+      const option = options.find((one) => isNamed(one, name));
+      return option === undefined ? among([]) : valuesOf(option, state);
+    }
+    const flags = options.flatMap(({ short, long, description }) =>
+      [long, short]
+        .filter((flag) => flag !== undefined)
+        .map((flag) => ({ value: flag, description })),
+    );
+    return { directive: VALUES, values: [...flags, { value: '--help', description: 'help' }] };
+  }
+  if (command.commands.length > 0) {
+    const values = command.commands.map((one) => ({
+      value: one.name(),
+      description: one.description(),
+    }));
+    return { directive: VALUES, values };
+  }
+  const argument = command.registeredArguments[line.positionals];
+  return argument === undefined ? among([]) : valuesOf(argument, state);
+}
+
+const among = (values: readonly string[]): Completions => ({
+  directive: VALUES,
+  values: values.map((value) => ({ value, description: '' })),
+});
+
+async function valuesOf(taker: Option | Argument, state: string | undefined): Promise<Completions> {
+  if (taker.argChoices !== undefined) return among(taker.argChoices);
+  switch ('long' in taker ? taker.long : taker.name()) {
+    case '--process':
+      return among(knownProcesses(stateFolder(state)).map((one) => one.name));
+    case '--slot':
+    case 'slot':
+      return among(await runningSlots(state));
+    case '--config':
+    case '--out':
+    case 'file':
+      return { directive: FILES, values: [] };
+    case '--dir':
+    case '--state':
+      return { directive: FOLDERS, values: [] };
+    default:
+      return among([]);
+  }
+}
+
+/** The slots of all processes that answer soon enough. */
+async function runningSlots(state: string | undefined): Promise<string[]> {
+  const asked = allStatus(state === undefined ? {} : { state }).then(
+    ({ statuses }) => statuses.flatMap((one) => one.slots.map(({ slot }) => slot)),
+    () => [],
+  );
+  const late = new Promise<number[]>((resolve) => {
+    setTimeout(() => resolve([]), ANSWER_WITHIN_MS).unref();
+  });
+  const slots = new Set(await Promise.race([asked, late]));
+  return [...slots].sort((a, b) => a - b).map(String);
 }

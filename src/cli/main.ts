@@ -2,6 +2,8 @@
 /** Entry of the `dxpu` command. */
 import { CommanderError } from 'commander';
 import { OUTPUT_FORMATS, type OutputFormat, reportError, UsageError } from './output.ts';
+import { fileProblem } from './file-problem.ts';
+import { withHelpWords } from './help-words.ts';
 import { buildProgram } from './program.ts';
 
 const EXIT_FAILED = 1;
@@ -14,17 +16,21 @@ async function main(argv: readonly string[]): Promise<void> {
   // A reader that has seen enough (head, less) ends us without noise.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    reportError(fileProblem('write', 'stdout', error), format, debug);
+    process.exit(EXIT_FAILED);
   });
+  // With nobody to tell, the exit status says it.
+  process.stderr.on('error', () => process.exit(EXIT_FAILED));
   const debug = argv.includes('--debug') || (process.env.DXPU_DEBUG ?? '') !== '';
   const format = outputFormat(argv);
   try {
     const program = buildProgram();
-    if (argv[0] === 'complete' || argv[0] === 'completion') {
-      const { addCompletion } = await import('./completion.ts');
-      addCompletion(program);
+    if (argv[0] === 'complete' && argv[1] === '--') {
+      const { printCompletions } = await import('./completion.ts');
+      await printCompletions(program, argv.slice(2));
+      return;
     }
-    await program.parseAsync([...argv], { from: 'user' });
+    await program.parseAsync([...withHelpWords(program, argv)], { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {
       if (SHOWN.has(error.code)) return;

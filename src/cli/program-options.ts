@@ -22,11 +22,13 @@ export const share = checked(parseShare);
 export const size = checked(parseSize);
 export const rate = checked(parseRate);
 
-export function days(text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value)) throw new InvalidArgumentError('not a number');
-  return value;
-}
+/** An option that may be given again: all its values, in order. */
+export const several =
+  <T>(parse: (text: string) => T) =>
+  (text: string, before: readonly T[] | undefined): readonly T[] => [
+    ...(before ?? []),
+    parse(text),
+  ];
 
 export function examples(command: Command, lines: readonly string[]): Command {
   return command.addHelpText(

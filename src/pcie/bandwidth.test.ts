@@ -12,6 +12,8 @@ import {
   encodedGbps,
   isApproximate,
   limitedReadGbytesPerS,
+  networkReadGbytesPerS,
+  networkWriteGbytesPerS,
   outstandingReadGbytesPerS,
   rawGbps,
   readGbytesPerS,
@@ -195,3 +197,22 @@ describe.skipIf(!existsSync(modelFile))(
     });
   },
 );
+
+describe('a network between', () => {
+  const link: PcieLink = { ...DEFAULT_PCIE_LINK, mrrsBytes: 128 };
+  const network = { gbps: 10, envelopeBytes: 52 };
+
+  it('takes its share for each TLP (regression: 64-byte writes reached the bit rate)', () => {
+    // Header of a 64-bit write 16: 1.25 GB/s × 64 ÷ (64 + 52 + 16).
+    expect(networkWriteGbytesPerS(link, network, 64)).toBeCloseTo((1.25 * 64) / 132, 12);
+    // 4096 bytes are 16 writes of MPS 256: 1.25 × 4096 ÷ (4096 + 16 × 68).
+    expect(networkWriteGbytesPerS(link, network, 4096)).toBeCloseTo((1.25 * 4096) / 5184, 12);
+  });
+
+  it('carries completions one way and requests the other', () => {
+    // MRRS 128 makes 32 completions, header 12, of 4096 bytes: 1.25 × 4096 ÷ (4096 + 32 × 64).
+    expect(networkReadGbytesPerS(link, network, 4096)).toBeCloseTo((1.25 * 4096) / 6144, 12);
+    // A request of 68 bytes is more than a completion of 64 + 3: the other direction is the limit.
+    expect(networkReadGbytesPerS(link, network, 3)).toBeCloseTo((1.25 * 3) / 68, 12);
+  });
+});

@@ -147,6 +147,45 @@ export function readGbytesPerS(link: PcieLink, transferBytes: number): number {
   return (tlpLayerGbps(link) / 8) * (transferBytes / Math.max(down, up));
 }
 
+/** A network that carries the TLPs. */
+export interface NetworkPath {
+  /** One direction, Gb/s. */
+  readonly gbps: number;
+  /** Bytes around each TLP, its own header apart. */
+  readonly envelopeBytes: number;
+}
+
+/** Payload rate that a network leaves to writes of `transferBytes` each. */
+export function networkWriteGbytesPerS(
+  link: PcieLink,
+  network: NetworkPath,
+  transferBytes: number,
+): number {
+  const overhead = network.envelopeBytes + requestHeaderBytes(link) + ecrcBytes(link);
+  const bytes = Math.ceil(transferBytes / link.mpsBytes) * overhead + transferBytes;
+  return (network.gbps / 8) * (transferBytes / bytes);
+}
+
+/** The same for reads: the lesser of what completions and requests, each in its direction, leave. */
+export function networkReadGbytesPerS(
+  link: PcieLink,
+  network: NetworkPath,
+  transferBytes: number,
+): number {
+  const { envelopeBytes, gbps } = network;
+  const requests = Math.ceil(transferBytes / link.mrrsBytes);
+  // A completion is of one request alone.
+  const completionBytes = Math.min(
+    link.mrrsBytes,
+    link.completionsSplitAtRcb ? link.rcbBytes : link.mpsBytes,
+  );
+  const completions = Math.ceil(transferBytes / completionBytes);
+  const down =
+    completions * (envelopeBytes + COMPLETION_HEADER_BYTES + ecrcBytes(link)) + transferBytes;
+  const up = requests * (envelopeBytes + requestHeaderBytes(link) + ecrcBytes(link));
+  return (gbps / 8) * (transferBytes / Math.max(down, up));
+}
+
 /**
  * The rate of reads with `tags` requests of `requestBytes` outstanding over a round trip: one
  * request's bytes come back for each tag each `rttNs`.

@@ -2,6 +2,9 @@ import {
   checkPcieLink,
   encodedGbps,
   isApproximate,
+  networkReadGbytesPerS,
+  networkWriteGbytesPerS,
+  type NetworkPath,
   outstandingReadGbytesPerS,
   type PcieLink,
   rawGbps,
@@ -10,6 +13,7 @@ import {
   writeGbytesPerS,
 } from '#pcie/bandwidth';
 import { DxpuError } from '#base/errors';
+import { ENTRY_HEADER_BYTES, SESSION_HEADER_BYTES } from '#fabric/frame';
 import { formatTable, type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
 
@@ -19,10 +23,10 @@ export interface BandwidthOptions {
   readonly mps: number;
   readonly mrrs: number;
   readonly rcb: number;
-  readonly addressBits: number;
+  readonly addressBits: '32' | '64';
   readonly ecrc?: boolean;
   readonly splitAtRcb?: boolean;
-  readonly transfer?: number;
+  readonly transfer?: readonly number[];
   readonly tags?: number;
   /** Nanoseconds. */
   readonly rtt?: number;
@@ -33,9 +37,24 @@ export interface BandwidthOptions {
 
 const USUAL_TRANSFERS = [64, 256, 1024, 4096, 65536, 1 << 20];
 
+/** A TLP alone in its frame, as it is while the network is not the limit. */
+const ENVELOPE_BYTES = SESSION_HEADER_BYTES + ENTRY_HEADER_BYTES;
+
+/** The option behind each field of a link. */
+const OPTION_OF: Readonly<Record<string, string>> = {
+  generation: '--gen',
+  lanes: '--lanes',
+  mpsBytes: '--mps',
+  mrrsBytes: '--mrrs',
+  rcbBytes: '--rcb',
+  addressBits: '--address-bits',
+};
+
 interface Row {
   readonly transferBytes: number;
   readonly writeGbytesPerS: number;
+  /** What bounds the writes. */
+  readonly writeBound: 'link' | 'network';
   readonly readGbytesPerS: number;
   /** What bounds the reads. */
   readonly readBound: 'link' | 'tags' | 'network';
@@ -46,8 +65,9 @@ export function bandwidth(options: BandwidthOptions): void {
   if ((options.tags === undefined) !== (options.rtt === undefined)) {
     throw new UsageError('--tags and --rtt belong together: give both or neither');
   }
-  const transfers = options.transfer === undefined ? USUAL_TRANSFERS : [options.transfer];
-  const rows = transfers.map((bytes) => rowOf(link, bytes, options));
+  const transfers = options.transfer ?? USUAL_TRANSFERS;
+  const network = networkOf(options);
+  const rows = transfers.map((bytes) => rowOf(link, network, bytes, options));
   const facts = {
     rawGbps: rawGbps(link),
     encodedGbps: encodedGbps(link),
@@ -56,7 +76,8 @@ export function bandwidth(options: BandwidthOptions): void {
   };
   if (options.output === 'json') {
     const { tags, rtt: rttNs, network: networkBps } = options;
-    printJson({ link, tags, rttNs, networkBps, ...facts, transfers: rows });
+    const networkEnvelopeBytes = network?.envelopeBytes;
+    printJson({ link, tags, rttNs, networkBps, networkEnvelopeBytes, ...facts, transfers: rows });
     return;
   }
   printLine(
@@ -70,20 +91,27 @@ export function bandwidth(options: BandwidthOptions): void {
   );
   if (facts.approximate) printLine('Generation 6 is approximate: flits are not modelled.');
   if (options.tags !== undefined && options.rtt !== undefined) {
-    const request = Math.min(link.mrrsBytes, options.transfer ?? link.mrrsBytes);
+    const request = Math.min(link.mrrsBytes, Math.max(...transfers));
     const limit = outstandingReadGbytesPerS(options.tags, request, options.rtt);
     printLine(
       `${options.tags} tags x ${request} B / ${formatDuration(options.rtt)} = ` +
         `${limit.toFixed(2)} GB/s of reads at most`,
     );
   }
+  if (network !== undefined) {
+    printLine(
+      `network ${network.gbps} Gbit/s, each TLP in a frame of its own: ${ENVELOPE_BYTES} bytes beside ` +
+        'its header and payload; TLS, TCP and IP are not counted',
+    );
+  }
   printLine('');
   printLine(
     formatTable(
-      ['transfer', 'write GB/s', 'read GB/s', 'reads bound by'],
+      ['transfer', 'write GB/s', 'bound by', 'read GB/s', 'bound by'],
       rows.map((row) => [
         formatSize(row.transferBytes),
         row.writeGbytesPerS.toFixed(3),
+        row.writeBound,
         row.readGbytesPerS.toFixed(3),
         row.readBound,
       ]),
@@ -98,7 +126,7 @@ function linkOf(options: BandwidthOptions): PcieLink {
     mpsBytes: options.mps,
     mrrsBytes: options.mrrs,
     rcbBytes: options.rcb,
-    addressBits: options.addressBits as 32 | 64,
+    addressBits: options.addressBits === '32' ? 32 : 64,
     ecrc: options.ecrc === true,
     completionsSplitAtRcb: options.splitAtRcb === true,
     duplex: true,
@@ -106,15 +134,29 @@ function linkOf(options: BandwidthOptions): PcieLink {
   try {
     checkPcieLink(link);
   } catch (error) {
-    throw new UsageError(DxpuError.from(error).message);
+    const { message, details } = DxpuError.from(error);
+    const field = String(details['field']);
+    throw new UsageError(message.replace(field, OPTION_OF[field] ?? field));
   }
-  if (options.transfer === 0) throw new UsageError('--transfer must be at least 1 byte');
+  if (options.transfer?.includes(0) === true)
+    throw new UsageError('--transfer must be at least 1 byte');
   if (options.rtt === 0) throw new UsageError('--rtt must be above 0');
+  if (options.network === 0) throw new UsageError('--network must be above 0');
   return link;
 }
 
-function rowOf(link: PcieLink, transferBytes: number, options: BandwidthOptions): Row {
-  const network = options.network === undefined ? Infinity : options.network / 8e9;
+function networkOf({ network }: BandwidthOptions): NetworkPath | undefined {
+  return network === undefined ? undefined : { gbps: network / 1e9, envelopeBytes: ENVELOPE_BYTES };
+}
+
+function rowOf(
+  link: PcieLink,
+  network: NetworkPath | undefined,
+  transferBytes: number,
+  options: BandwidthOptions,
+): Row {
+  let write = writeGbytesPerS(link, transferBytes);
+  let writeBound: Row['writeBound'] = 'link';
   let read = readGbytesPerS(link, transferBytes);
   let readBound: Row['readBound'] = 'link';
   if (options.tags !== undefined && options.rtt !== undefined) {
@@ -126,13 +168,22 @@ function rowOf(link: PcieLink, transferBytes: number, options: BandwidthOptions)
       readBound = 'tags';
     }
   }
-  if (network < read) {
-    read = network;
-    readBound = 'network';
+  if (network !== undefined) {
+    const byNetwork = networkReadGbytesPerS(link, network, transferBytes);
+    if (byNetwork < read) {
+      read = byNetwork;
+      readBound = 'network';
+    }
+    const writeByNetwork = networkWriteGbytesPerS(link, network, transferBytes);
+    if (writeByNetwork < write) {
+      write = writeByNetwork;
+      writeBound = 'network';
+    }
   }
   return {
     transferBytes,
-    writeGbytesPerS: Math.min(network, writeGbytesPerS(link, transferBytes)),
+    writeGbytesPerS: write,
+    writeBound,
     readGbytesPerS: read,
     readBound,
   };

@@ -59,6 +59,8 @@ class Recording {
   #id: number | undefined;
   #stopping = false;
   #file: CaptureFile | undefined;
+  /** What is being written now. */
+  #writing: Promise<void> = Promise.resolve();
   captured = 0;
   dropped = 0;
 
@@ -93,7 +95,10 @@ class Recording {
     try {
       const result = (await callProcess(this.#target, 'capture', params, {
         signal: this.#giveUp.signal,
-        onEvent: (event) => this.#take(event as CaptureBegin | CaptureBatch),
+        onEvent: (event) => {
+          this.#writing = this.#take(event as CaptureBegin | CaptureBatch);
+          return this.#writing;
+        },
       })) as CaptureResult;
       this.dropped = result.dropped;
     } catch (error) {
@@ -123,6 +128,8 @@ class Recording {
   }
 
   async #failed(error: unknown): Promise<void> {
+    // Its own failure is `error` then.
+    await this.#writing.catch(() => {});
     const problem = DxpuError.from(error);
     const ours = problem.details['file'] !== undefined;
     if (this.#file === undefined || ours) {

@@ -1,0 +1,38 @@
+/**
+ * Help asked for by name. Commander shows the help of the parent for a command that does not exist, and
+ * for one of a group; both are put right before it sees them.
+ */
+import type { Command } from 'commander';
+
+/**
+ * `argv` as it is, or `help COMMAND…` as `COMMAND… --help`. Fails as commander fails without the wish for
+ * help, where it names a command that does not exist.
+ */
+export function withHelpWords(program: Command, argv: readonly string[]): readonly string[] {
+  const [first, ...rest] = wordsOf(program, argv);
+  const isHelp = first === 'help';
+  if (!isHelp && !argv.includes('--help') && !argv.includes('-h')) return argv;
+  const names = isHelp || first === undefined ? rest : [first, ...rest];
+  let command = program;
+  for (const name of names) {
+    // From here on they are arguments.
+    if (command.commands.length === 0) break;
+    const next = command.commands.find((one) => one.name() === name);
+    // Parsing it is how to get its error, with what may have been meant.
+    if (next === undefined) command.parse([name], { from: 'user' });
+    else command = next;
+  }
+  return isHelp ? [...names, '--help'] : argv;
+}
+
+/** What is neither an option nor the value of one of the options that all commands have. */
+function wordsOf(program: Command, argv: readonly string[]): string[] {
+  const words: string[] = [];
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? '';
+    if (word === '--') break;
+    if (!word.startsWith('-')) words.push(word);
+    else if (program.options.some((one) => one.required && one.long === word)) at++;
+  }
+  return words;
+}
