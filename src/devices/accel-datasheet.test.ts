@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { createAccelerator } from './accel.ts';
 import * as command from './accel-command.ts';
 import * as reg from './accel-registers.ts';
 
@@ -111,4 +112,32 @@ describe('the datasheet', () => {
       reg.AccelError,
     );
   });
+});
+
+it('has the capabilities and the link the datasheet names', () => {
+  const accel = createAccelerator({ uuid: '00000000-0000-4000-8000-000000000000' });
+  const found: number[] = [];
+  for (let at = accel.readConfig(0x34) & 0xff; at !== 0; at = (accel.readConfig(at) >>> 8) & 0xff) {
+    found.push(accel.readConfig(at) & 0xff);
+    // Link Capabilities: 8 GT/s (3), ×16. Device Capabilities 2: timeout may be off, not set.
+    if (found.at(-1) !== 0x10) continue;
+    expect(accel.readConfig(at + 0x0c) & 0x3ff).toBe(0x103);
+    expect(accel.readConfig(at + 0x24) & 0x1f).toBe(0x10);
+  }
+  expect(found).toEqual([0x01, 0x05, 0x10]);
+  const extended: number[] = [];
+  for (let at = 0x100; at !== 0; at = accel.readConfig(at) >>> 20) {
+    extended.push(accel.readConfig(at) & 0xffff);
+  }
+  expect(extended).toEqual([0x0001, 0x0003, 0x0019]);
+  for (const name of [
+    'PM 3',
+    'MSI (',
+    'PCI Express 2',
+    'AER',
+    'Serial Number',
+    'Secondary PCI E',
+  ]) {
+    expect(rows('## 1. Identity and configuration space').join()).toContain(name);
+  }
 });

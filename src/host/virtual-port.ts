@@ -14,6 +14,7 @@ import {
   SLTCTL_HOT_PLUG_INTERRUPT_ENABLE,
   SLTCTL_PRESENCE_DETECT_CHANGED_ENABLE,
 } from '#pcie/pcie-slot';
+import { addSecondaryPcie } from '#pcie/secondary-pcie';
 import {
   EMPTY_WINDOW,
   encodeWindow,
@@ -42,6 +43,8 @@ export const PORT_DEVICE_ID = 0x00ff;
 /** PCI-to-PCI bridge, normal decode. */
 const PORT_CLASS_CODE = 0x060400;
 
+/** Shown in the link registers, whatever carries the TLPs. */
+const LANES = 16;
 const MIB = 0x10_0000;
 const TWO_TO_32 = 0x1_0000_0000;
 const COMMAND_MEMORY_AND_BUS_MASTER = 6;
@@ -84,11 +87,12 @@ export class VirtualPort {
       extendedTag: true,
       tenBitTagCompleter: true,
       tenBitTagRequester: false,
-      generation: 4,
-      lanes: 16,
+      generation: 3,
+      lanes: LANES,
       portNumber: virtualSlot + 1,
       slotImplemented: true,
     });
+    addSecondaryPcie(this.config, LANES, true);
     this.#pcieOffset = pcie.offset;
     this.#slot = new HotPlugSlot(this.config, pcie, {
       physicalSlotNumber: virtualSlot + 1,

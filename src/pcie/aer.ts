@@ -150,6 +150,11 @@ export class AdvancedErrorReporting {
     return this.#isSet(UNCORRECTABLE_ERROR_STATUS, pointer) ? pointer : -1;
   }
 
+  /** Severity of an uncorrectable error, as software has set it. */
+  isFatal(error: UncorrectableError): boolean {
+    return this.#isSet(UNCORRECTABLE_ERROR_SEVERITY, error);
+  }
+
   get ecrcGenerationEnabled(): boolean {
     const control = this.#config.read32(this.offset + AER_CAPABILITIES_AND_CONTROL);
     return (control & AER_ECRC_GENERATION_ENABLE) !== 0;

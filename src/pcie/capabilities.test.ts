@@ -12,6 +12,7 @@ import { Msi } from './msi.ts';
 import { Msix } from './msix.ts';
 import { PcieCapability, PortType } from './pcie-capability.ts';
 import { PowerManagement } from './pm.ts';
+import { addSecondaryPcie } from './secondary-pcie.ts';
 
 const GOLDEN = `
 000 56781234 56781234 Device 5678, Vendor 1234
@@ -39,16 +40,16 @@ const GOLDEN = `
 060 00029c10 00029c10 PCIe: version 2, endpoint
 064 00008022 00008022 DevCap: MPS 512 (010b), extended tag, role-based
 068 00002910 000079ff DevCtl: RO, ext tag, no snoop, MRRS 512 (010b)
-06c 00400104 00400104 LnkCap: 16 GT/s (4), x16, ASPM optionality
-070 01040000 010400cb LnkSta: 16 GT/s, x16. LnkCtl: ASPM, RCB, clock, synch
+06c 00400103 00400103 LnkCap: 8 GT/s (3), x16, ASPM optionality
+070 01030000 010300cb LnkSta: 8 GT/s, x16. LnkCtl: ASPM, RCB, clock, synch
 074 00000000 00000000 no slot
 078 00000000 00000000 no slot
 07c 00000000 00000000 no root
 080 00000000 00000000 no root
-084 0003001e 0003001e DevCap2: ranges BCD, timeout disable, 10-bit completer, requester
-088 00000000 0000131f DevCtl2: timeout value, disable, IDO request, completion, 10-bit tags
-08c 0000001e 0000001e LnkCap2: 2.5, 5, 8, 16 GT/s
-090 00000004 0000000f LnkCtl2: target 16 GT/s
+084 00030010 00030010 DevCap2: timeout not programmable, may be off, 10-bit completer, requester
+088 00000000 00001310 DevCtl2: timeout disable, IDO request, completion, 10-bit tags
+08c 0000000e 0000000e LnkCap2: 2.5, 5, 8 GT/s
+090 001e0003 001e000f LnkSta2: equalized, phases 1 to 3. LnkCtl2: target 8 GT/s
 094 00000000 00000000 no slot
 098 00000000 00000000 no slot
 09c 00070011 c0070011 MSI-X: 8 vectors (N − 1); enable, function mask
@@ -65,9 +66,20 @@ const GOLDEN = `
 120 00000000 00000000
 124 00000000 00000000
 128 00000000 00000000
-12c 00010003 00010003 DSN version 1, last
+12c 13810003 13810003 DSN version 1
 130 89abcdef 89abcdef
 134 01234567 01234567
+138 00010019 00010019 Secondary PCI Express version 1, last
+13c 00000000 00000000 LnkCtl3
+140 00000000 00000000 Lane errors
+144 04000400 04000400 Lanes 1, 0: upstream port transmitter preset P4
+148 04000400 04000400
+14c 04000400 04000400
+150 04000400 04000400
+154 04000400 04000400
+158 04000400 04000400
+15c 04000400 04000400
+160 04000400 04000400
 `;
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
@@ -92,12 +104,13 @@ it('an endpoint with every capability looks to software as the specification dra
     extendedTag: true,
     tenBitTagCompleter: true,
     tenBitTagRequester: true,
-    generation: 4,
+    generation: 3,
     lanes: 16,
   });
   new Msix(config, { vectors: 8, tableBar: 0, tableOffset: 0x800, pbaBar: 0, pbaOffset: 0xc00 });
   new AdvancedErrorReporting(config, { ecrc: true });
   addDeviceSerialNumber(config, 0x0123_4567, 0x89ab_cdef);
+  addSecondaryPcie(config, 16, false);
 
   const rows = GOLDEN.trim()
     .split('\n')

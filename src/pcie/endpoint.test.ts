@@ -239,6 +239,68 @@ describe('completions and messages', () => {
     expect(endpoint.counters.unexpectedCompletions).toBe(1);
   });
 
+  it('took payloads above Max_Payload_Size: they are malformed, and dropped (2.2.2)', () => {
+    const before = memory.slice();
+    const write = new Tlp();
+    setMemoryWrite(write, BAR2, 132, 0x10);
+    write.payload = new Uint8Array(132).fill(0xee);
+    host.toDevice(write);
+    // Max_Payload_Size is 128 after reset.
+    expect(memory).toEqual(before);
+    const completion = new Tlp();
+    completion.kind = TlpKind.CplD;
+    completion.lengthDw = 64;
+    completion.byteCount = 256;
+    completion.requesterId = 0x0300;
+    completion.payload = new Uint8Array(256);
+    completion.payloadBytes = 256;
+    host.toDevice(completion);
+    expect(endpoint.counters).toMatchObject({ malformed: 2, unexpectedCompletions: 0 });
+    const { config, aer, pcie } = endpoint;
+    const status = config.read32(aer.offset + UNCORRECTABLE_ERROR_STATUS);
+    expect(status).toBe(1 << UncorrectableError.MALFORMED_TLP);
+    // Severity fatal after reset: Fatal Error Detected, bit 2 of Device Status.
+    expect(config.read32(pcie.offset + DEVICE_CONTROL) >>> 16).toBe(1 << 2);
+    host.configWrite(pcie.offset + DEVICE_CONTROL, 1 << 5, 1);
+    host.toDevice(write);
+    expect(memory.subarray(0, 132)).toEqual(new Uint8Array(132).fill(0xee));
+  });
+
+  it('left PME_Turn_Off without PME_TO_Ack (5.3.3.2.1)', () => {
+    const turnOff = new Tlp();
+    turnOff.kind = TlpKind.Msg;
+    turnOff.messageCode = 0x19;
+    turnOff.messageRouting = 3; // broadcast from the root complex
+    const acks = (): Tlp[] => host.sent.map(({ tlp }) => tlp).filter((t) => t.kind === TlpKind.Msg);
+    host.toDevice(turnOff);
+    // Code 1Bh, gathered and routed to the root complex: 101b (table 2-21).
+    expect(acks()).toMatchObject([
+      { messageCode: 0x1b, messageRouting: 5, requesterId: 0x0300, lengthDw: 0, payloadBytes: 0 },
+    ]);
+    // Without credit it goes when there is some; in D3hot, where it is asked for, all the same.
+    host.configWrite(endpoint.config.findCapability(1) + 4, 3, 1);
+    host.postedCredits = 0;
+    host.toDevice(turnOff);
+    expect(acks()).toHaveLength(1);
+    host.postedCredits = 1;
+    endpoint.resume(host.now);
+    expect(acks()).toHaveLength(2);
+    endpoint.resume(host.now);
+    expect(acks()).toHaveLength(2);
+  });
+
+  it('called the messages that are to be ignored unsupported (2.2.8.7)', () => {
+    for (const code of [0x40, 0x41, 0x43, 0x44, 0x45, 0x47, 0x48]) {
+      const message = new Tlp();
+      message.kind = TlpKind.Msg;
+      message.messageCode = code;
+      message.messageRouting = 4;
+      host.toDevice(message);
+    }
+    expect(endpoint.counters.unsupportedRequests).toBe(0);
+    expect(host.sent.filter(({ tlp }) => tlp.kind === TlpKind.Msg)).toEqual([]);
+  });
+
   it('takes Set_Slot_Power_Limit, and counts a message it does not know', () => {
     const message = new Tlp();
     message.kind = TlpKind.MsgD;

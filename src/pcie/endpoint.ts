@@ -35,14 +35,24 @@ import { type DmaClient, DmaStatus } from './endpoint-transfer.ts';
 import { Msi } from './msi.ts';
 import {
   DEVSTA_CORRECTABLE_ERROR_DETECTED,
+  DEVSTA_FATAL_ERROR_DETECTED,
   DEVSTA_NON_FATAL_ERROR_DETECTED,
   DEVSTA_UNSUPPORTED_REQUEST_DETECTED,
   PcieCapability,
   PortType,
 } from './pcie-capability.ts';
 import { PowerManagement, PowerState } from './pm.ts';
-import { CompletionStatus, FlowClass, flowClassOf, hasSafeAddress, Tlp, TlpKind } from './tlp.ts';
+import {
+  CompletionStatus,
+  FlowClass,
+  flowClassOf,
+  hasSafeAddress,
+  resetTlp,
+  Tlp,
+  TlpKind,
+} from './tlp.ts';
 import { encodeTlp } from './tlp-codec.ts';
+import { addSecondaryPcie } from './secondary-pcie.ts';
 
 export interface EndpointBar extends BarSpec {
   readonly target: BarTarget;
@@ -63,9 +73,15 @@ export interface EndpointOptions {
   readonly maxPayloadBytes?: number;
   /** Bounds Max_Read_Request_Size below what the host sets. Default 4096. */
   readonly maxReadRequestBytes?: number;
-  /** Default 4 s. The host can switch the timeout off (Device Control 2), not change it. */
+  /**
+   * Default 4 s, beyond the 50 ms that 7.5.3.15 gives a timeout that is not programmable: an answer may
+   * come over a network that takes seconds to mend. The host can switch it off (Device Control 2).
+   */
   readonly completionTimeoutNs?: number;
-  /** PCIe generation and lanes shown in the link registers. Default 4 and 16. */
+  /**
+   * PCIe generation (1 to 3) and lanes shown in the link registers, whatever carries the TLPs. Default 3
+   * and 16: faster links must have capabilities for electrical matters that no model has.
+   */
   readonly generation?: number;
   readonly lanes?: number;
 }
@@ -76,14 +92,24 @@ export class EndpointCounters {
   completerAborts = 0;
   poisoned = 0;
   unexpectedCompletions = 0;
+  /** Payloads above Max_Payload_Size (2.2.2). Whatever else is malformed is found before. */
+  malformed = 0;
 }
 
-// Message codes an endpoint takes without doing anything (2.2.8).
-const MESSAGE_UNLOCK = 0x00;
 const MESSAGE_PME_TURN_OFF = 0x19;
-const MESSAGE_SET_SLOT_POWER_LIMIT = 0x50;
-const MESSAGE_VENDOR_TYPE_1 = 0x7f;
+const MESSAGE_PME_TO_ACK = 0x1b;
+/** Gathered and routed to the root complex (table 2-18). */
+const ROUTE_GATHERED = 5;
+/**
+ * Message codes an endpoint takes without doing anything (2.2.8): Unlock, Set_Slot_Power_Limit,
+ * Vendor_Defined Type 1, and those that were the hot-plug signals of older versions (2.2.8.7).
+ */
+const TAKEN_MESSAGES: ReadonlySet<number> = new Set([
+  0x00, 0x40, 0x41, 0x43, 0x44, 0x45, 0x47, 0x48, 0x50, 0x7f,
+]);
 
+/** Fmt[1] in a TLP's first byte (table 2-2). */
+const FMT_WITH_DATA = 0x40;
 const LONGEST_TLP_BYTES = 16 + 4096 + 4;
 
 export class Endpoint implements Timed {
@@ -101,6 +127,8 @@ export class Endpoint implements Timed {
   readonly #configView = new DataView(this.#configData.buffer);
   readonly #header = new Uint8Array(LONGEST_TLP_BYTES);
   #port: DevicePort | undefined;
+  /** PME_TO_Ack could not be sent yet. */
+  #ackOwed = false;
 
   constructor(options: EndpointOptions) {
     this.config = new ConfigSpace(options.identity);
@@ -109,18 +137,21 @@ export class Endpoint implements Timed {
     this.#power = new PowerManagement(this.config, { noSoftReset: true });
     this.msi = new Msi(this.config, { vectors: options.msiVectors ?? 1, perVectorMasking: false });
     const tags = options.tags ?? 256;
+    const { generation = 3, lanes = 16 } = options;
+    assert(generation <= 3, 'an endpoint has no capabilities for links beyond 8 GT/s');
     this.pcie = new PcieCapability(this.config, {
       portType: PortType.ENDPOINT,
       maxPayloadBytes: options.maxPayloadBytes ?? 512,
       extendedTag: true,
       tenBitTagCompleter: true,
       tenBitTagRequester: tags > 256,
-      generation: options.generation ?? 4,
-      lanes: options.lanes ?? 16,
+      generation,
+      lanes,
     });
     this.aer = new AdvancedErrorReporting(this.config, { ecrc: false });
     const serial = BigInt.asUintN(64, options.serial);
     addDeviceSerialNumber(this.config, Number(serial >> 32n), Number(serial & 0xffff_ffffn));
+    if (generation >= 3) addSecondaryPcie(this.config, lanes, false);
     this.dma = new DmaEngine({
       channels: options.dmaChannels ?? 1,
       tags,
@@ -139,6 +170,12 @@ export class Endpoint implements Timed {
   }
 
   receive(now: Nanos, tlp: Tlp): void {
+    // What a TLP carries counts only where it has data; reads leave the field alone.
+    if (tlp.payloadBytes > this.dma.limits.maxPayloadBytes && (tlp.kind & FMT_WITH_DATA) !== 0) {
+      this.counters.malformed++;
+      this.#log(UncorrectableError.MALFORMED_TLP, tlp, false);
+      return;
+    }
     switch (tlp.kind) {
       case TlpKind.CplD:
       case TlpKind.Cpl:
@@ -170,6 +207,7 @@ export class Endpoint implements Timed {
   }
 
   resume(now: Nanos): void {
+    if (this.#ackOwed) this.#acknowledgeTurnOff(now);
     this.dma.pump(now);
   }
 
@@ -183,6 +221,7 @@ export class Endpoint implements Timed {
 
   /** Fundamental reset. Nothing of before is finished, and no DMA client is told. */
   reset(): void {
+    this.#ackOwed = false;
     this.dma.reset();
     this.config.reset();
     this.#updateLimits();
@@ -251,15 +290,22 @@ export class Endpoint implements Timed {
   }
 
   #message(now: Nanos, tlp: Tlp): void {
-    switch (tlp.messageCode) {
-      case MESSAGE_UNLOCK:
-      case MESSAGE_PME_TURN_OFF:
-      case MESSAGE_SET_SLOT_POWER_LIMIT:
-      case MESSAGE_VENDOR_TYPE_1:
-        break;
-      default:
-        this.#unsupported(now, tlp);
-    }
+    if (tlp.messageCode === MESSAGE_PME_TURN_OFF) this.#acknowledgeTurnOff(now);
+    else if (!TAKEN_MESSAGES.has(tlp.messageCode)) this.#unsupported(now, tlp);
+  }
+
+  /** Whatever the power state: power may be taken away once all functions have said so (5.3.3.2.1). */
+  #acknowledgeTurnOff(now: Nanos): void {
+    const port = this.#connected;
+    this.#ackOwed = !port.canSend(FlowClass.POSTED, 0);
+    if (this.#ackOwed) return;
+    const ack = this.#completion;
+    resetTlp(ack);
+    ack.kind = TlpKind.Msg;
+    ack.messageCode = MESSAGE_PME_TO_ACK;
+    ack.messageRouting = ROUTE_GATHERED;
+    ack.requesterId = this.config.bdf;
+    port.send(now, ack);
   }
 
   /** A poisoned request must change nothing (2.7.2.2); with a completion to give, it is UR. */
@@ -303,9 +349,12 @@ export class Endpoint implements Timed {
     encodeTlp(tlp, this.#header, 0);
     if (advisory) this.aer.logAdvisory(error, this.#header);
     else this.aer.logUncorrectable(error, this.#header);
-    this.pcie.setDeviceStatus(
-      advisory ? DEVSTA_CORRECTABLE_ERROR_DETECTED : DEVSTA_NON_FATAL_ERROR_DETECTED,
-    );
+    const serious = this.aer.isFatal(error)
+      ? DEVSTA_FATAL_ERROR_DETECTED
+      : DEVSTA_NON_FATAL_ERROR_DETECTED;
+    // An advisory error is one of severity non-fatal (6.2.3.2.4).
+    const mild = advisory && !this.aer.isFatal(error);
+    this.pcie.setDeviceStatus(mild ? DEVSTA_CORRECTABLE_ERROR_DETECTED : serious);
   }
 
   #logDmaError(status: DmaStatus): void {

@@ -57,18 +57,18 @@ export const DEVICE_CAPABILITIES_2 = 0x24;
 export const DEVCAP2_COMPLETION_TIMEOUT_DISABLE_SUPPORTED = 1 << 4;
 export const DEVCAP2_10_BIT_TAG_COMPLETER_SUPPORTED = 1 << 16;
 export const DEVCAP2_10_BIT_TAG_REQUESTER_SUPPORTED = 1 << 17;
-/** Completion Timeout Ranges B, C and D: 10 ms to 64 s (DevCap2 bits 3:0). */
-export const DEVCAP2_COMPLETION_TIMEOUT_RANGES_BCD = 0b1110;
 
 export const DEVICE_CONTROL_2 = 0x28;
-export const DEVCTL2_COMPLETION_TIMEOUT_VALUE = 15;
 export const DEVCTL2_COMPLETION_TIMEOUT_DISABLE = 1 << 4;
 export const DEVCTL2_IDO_REQUEST_ENABLE = 1 << 8;
 export const DEVCTL2_IDO_COMPLETION_ENABLE = 1 << 9;
 export const DEVCTL2_10_BIT_TAG_REQUESTER_ENABLE = 1 << 12;
 
 export const LINK_CAPABILITIES_2 = 0x2c;
+/** Link Control 2 in bits 15:0, Link Status 2 in 31:16. */
 export const LINK_CONTROL_2 = 0x30;
+/** Equalization at 8 GT/s is complete, with all three phases (Link Status 2, bits 4:1). */
+export const LNKSTA2_EQUALIZED_8GT = 0b1111 << 17;
 
 const CAPABILITY_VERSION = 2;
 /** Max_Read_Request_Size after reset: 512 bytes (7.5.3.4). */
@@ -86,7 +86,11 @@ export interface PcieCapabilityOptions {
   readonly extendedTag: boolean;
   readonly tenBitTagCompleter: boolean;
   readonly tenBitTagRequester: boolean;
-  /** PCIe generation, 1 to 6, and lanes, 1 to 32: what the link can do and has trained to. */
+  /**
+   * PCIe generation, 1 to 6, and lanes, 1 to 32: what the link can do and has trained to. From 3 on
+   * the function must have further capabilities (`secondary-pcie.ts`), from 4 on ones there are none of
+   * here.
+   */
   readonly generation: number;
   readonly lanes: number;
   /** Ports: their number, and whether a slot is connected to them (its registers: `pcie-slot.ts`). */
@@ -168,9 +172,8 @@ export class PcieCapability {
     );
     config.define(
       this.offset + DEVICE_CAPABILITIES_2,
-      (isPort
-        ? 0
-        : DEVCAP2_COMPLETION_TIMEOUT_RANGES_BCD | DEVCAP2_COMPLETION_TIMEOUT_DISABLE_SUPPORTED) |
+      // The timeout can be switched off, its value cannot be programmed: bits 3:0 are 0.
+      (isPort ? 0 : DEVCAP2_COMPLETION_TIMEOUT_DISABLE_SUPPORTED) |
         (options.tenBitTagCompleter ? DEVCAP2_10_BIT_TAG_COMPLETER_SUPPORTED : 0) |
         (options.tenBitTagRequester ? DEVCAP2_10_BIT_TAG_REQUESTER_SUPPORTED : 0),
       0,
@@ -178,14 +181,15 @@ export class PcieCapability {
     config.define(
       this.offset + DEVICE_CONTROL_2,
       0,
-      (isPort ? 0 : DEVCTL2_COMPLETION_TIMEOUT_VALUE | DEVCTL2_COMPLETION_TIMEOUT_DISABLE) |
+      (isPort ? 0 : DEVCTL2_COMPLETION_TIMEOUT_DISABLE) |
         DEVCTL2_IDO_REQUEST_ENABLE |
         DEVCTL2_IDO_COMPLETION_ENABLE |
         (options.tenBitTagRequester ? DEVCTL2_10_BIT_TAG_REQUESTER_ENABLE : 0),
     );
     // Supported Link Speeds Vector: a bit for each generation up to this one, from bit 1 on.
     config.define(this.offset + LINK_CAPABILITIES_2, (2 ** generation - 1) << 1, 0);
-    config.define(this.offset + LINK_CONTROL_2, generation, 15);
+    const equalized = generation >= 3 && slot === 0 ? LNKSTA2_EQUALIZED_8GT : 0;
+    config.define(this.offset + LINK_CONTROL_2, generation | equalized, 15);
   }
 
   /** What software set, but never more than the function supports: 128 … 4096. */

@@ -52,7 +52,7 @@ export class FakeHost implements DevicePort {
   /** How many more TLPs of each class are taken. */
   postedCredits = Infinity;
   nonPostedCredits = Infinity;
-  mps = 256;
+  mps = 128;
   rcb = 64;
   bdf = 0x0300;
   /** Called for every interrupt: a DWORD write to `msiAddress`. */
