@@ -22,6 +22,7 @@ export function reportCounters(counters: SlotCounters): CounterReport {
   note('stale-completions', counters.staleCompletions);
   note('unexpected-completions', counters.unexpectedCompletions);
   note('malformed', counters.malformed);
+  note('ecrc', counters.ecrc);
   note('unroutable', counters.unroutable);
   note('dropped', counters.dropped);
   note('aborted', counters.aborted);

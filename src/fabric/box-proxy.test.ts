@@ -116,6 +116,22 @@ describe('down', () => {
     expect(devices[0].take()).toEqual([]);
   });
 
+  test('a wrong ECRC was dropped in silence: it is counted, passed on, and the read answered', () => {
+    const { box, link, devices } = readyBox();
+    const request = mmioRead(6);
+    request.digest = true;
+    const bytes = encoded(request);
+    bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1;
+    // Once, however often it has to wait.
+    link.room[COMPLETION] = 0;
+    expect(box.linkTlp(NOW, link, 0, 11, bytes, 0, bytes.length)).toBe(false);
+    link.room[COMPLETION] = Infinity;
+    box.linkResume(NOW, link);
+    expect(devices[0].take()).toMatchObject([{ kind: TlpKind.MRd32, tag: 6, digest: true }]);
+    expect(link.take()).toMatchObject([{ tlp: { kind: TlpKind.CplD, tag: 6, status: SC } }]);
+    expect(box.counters(0)).toMatchObject({ ecrc: 1, malformed: 0 });
+  });
+
   test('requests wait with their credit while the link takes no answers; writes do not', () => {
     const { box, link, devices } = readyBox();
     const [device] = devices;

@@ -48,7 +48,8 @@ export class BoxTraffic {
     const counters = slot?.counters ?? this.#slots.stray;
     const unsupported =
       decoded === TlpDecode.UNSUPPORTED_KIND && isUnsupportedRequest(bytes[offset]);
-    if (decoded !== TlpDecode.OK && !unsupported) {
+    const corrupt = decoded === TlpDecode.BAD_ECRC;
+    if (decoded !== TlpDecode.OK && !unsupported && !corrupt) {
       counters.malformed++;
       return true;
     }
@@ -57,6 +58,9 @@ export class BoxTraffic {
       const room = peer.completions.size === 0 && peer.link.canSend(FlowClass.COMPLETION, 0);
       if (wait || !room) return false;
     }
+    // A switch passes it on (2.7.1), and a function that does not check takes it: ours says so in its
+    // AER capability. So whoever asked is answered, and the count tells of what was carried.
+    if (corrupt) counters.ecrc++;
     if (slot === undefined || !fresh) {
       counters.countStale(tlp);
       if (flow === FlowClass.NON_POSTED) this.#answer(now, peer, slotNumber, generation, tlp);

@@ -215,6 +215,14 @@ describe('device control', () => {
     expect(shadow.maxPayloadBytes).toBe(512);
   });
 
+  test('counts what was restored before the capability was looked at', () => {
+    const shadow = new ConfigShadow();
+    shadow.write(BDF, 0x88, 2 << 5, 0b0011);
+    expect(shadow.maxPayloadBytes).toBe(Infinity);
+    seen(shadow, { 0x34: 0x40, 0x40: 0x0084_8005, 0x80: 0x0002_0010 });
+    expect(shadow.maxPayloadBytes).toBe(512);
+  });
+
   test('a function level reset takes back what software has set, but for payload size', () => {
     const shadow = withPcie(1 << 28);
     programMsi(shadow, 0xfee0_1000, 0x4140);

@@ -39,12 +39,17 @@ export class ConfigShadow {
   /** Bus, device and function 0 that the function captured from the last CfgWr0; −1 before it. */
   capturedBdf = -1;
   busMaster = false;
-  /** What a completion to the function may carry; Infinity while it has shown no PCIe capability. */
+  /**
+   * Max_Payload_Size of the function, which bounds what it may send and be sent; Infinity while it has
+   * shown no PCIe capability.
+   */
   maxPayloadBytes = Infinity;
   #command = 0;
   readonly #bars = new Uint32Array(BAR_COUNT);
   readonly #known = new Uint8Array(STANDARD_REGISTERS);
   readonly #first = new Uint32Array(STANDARD_REGISTERS);
+  /** What the host has written, for registers whose meaning shows only later. */
+  readonly #written = new Uint32Array(STANDARD_REGISTERS);
   #pcieOffset = 0;
   #deviceControl = 0;
   /** The MSI-X table on the bus; empty (limit below base) while unknown. */
@@ -65,6 +70,10 @@ export class ConfigShadow {
   /** A config write to function 0 was passed on; `bdf` is its destination. */
   write(bdf: number, register: number, value: number, byteEnables: number): void {
     this.capturedBdf = bdf;
+    if (register < 4 * STANDARD_REGISTERS) {
+      const index = register >>> 2;
+      this.#written[index] = mergeBytes(this.#written[index] as number, value, byteEnables);
+    }
     if (register === COMMAND) {
       this.#command = mergeBytes(this.#command, value, byteEnables & 0b0011);
       this.busMaster = (this.#command & COMMAND_BUS_MASTER_ENABLE) !== 0;
@@ -120,7 +129,9 @@ export class ConfigShadow {
       if (id === MSIX_CAPABILITY_ID && this.msix.offset === 0) this.msix.pin(pointer, header);
       if (id === PCIE_CAPABILITY_ID && this.#pcieOffset === 0) {
         this.#pcieOffset = pointer;
-        this.maxPayloadBytes = 128;
+        // A host may have restored what it saved before it looks at anything.
+        const control = this.#written[(pointer + DEVICE_CONTROL) >>> 2] as number;
+        this.#writeDeviceControl(control & ~DEVCTL_INITIATE_FUNCTION_LEVEL_RESET, 15);
       }
       pointer = (header >>> 8) & 0xfc;
     }

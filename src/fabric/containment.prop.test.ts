@@ -9,7 +9,7 @@ import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encoded, type SentEntry } from '#testkit/fake-link';
-import { HostProxyWorld, MSI_OFFSET } from '#testkit/host-proxy-world';
+import { HostProxyWorld, MSI_OFFSET, PCIE_OFFSET } from '#testkit/host-proxy-world';
 import { REFUSAL_NAMES, type RefusalName } from './counters.ts';
 import type { HostProxyFaults } from './host-proxy.ts';
 
@@ -70,6 +70,9 @@ function outcomeOf(rules: Rules, op: TlpOp, decoded: TlpDecode, tlp: Tlp): Outco
   const refused = (reason: RefusalName): Outcome => ({ kind: 'refused', reason });
   if (unsupported) return refused('unsupported-kind');
   const { kind } = tlp;
+  if (tlp.payloadBytes > MAX_PAYLOAD && flowClassOf(kind) !== FlowClass.NON_POSTED) {
+    return { kind: 'malformed', reason: 'malformed' };
+  }
   if (kind === TlpKind.Cpl || kind === TlpKind.CplD) return { kind: 'unexpected' };
   if (kind === TlpKind.Msg || kind === TlpKind.MsgD) return refused('message');
   if (!MEMORY_KINDS.includes(kind)) return refused('config-or-io');
@@ -372,6 +375,8 @@ const op = fc.oneof(
   },
 );
 
+const MAX_PAYLOAD = 256;
+
 function run(ops: readonly Op[], faults: HostProxyFaults = {}): void {
   const world = new HostProxyWorld({ faults });
   const { proxy, root } = world;
@@ -384,6 +389,8 @@ function run(ops: readonly Op[], faults: HostProxyFaults = {}): void {
   for (const region of REGIONS) register(region);
   world.ready();
   world.enumerate(0);
+  // Device Control bits 7:5 are 1: Max_Payload_Size 256.
+  world.configWrite(0, PCIE_OFFSET + 8, 1 << 5, 0b0011);
   world.setBusMaster(0, true);
   world.programMsi(0, Number(MSI_ADDRESS), MSI_DATA, 2);
   const rules: Rules = { busMaster: true, msiEnabled: true, looseRegistered: true };

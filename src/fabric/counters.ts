@@ -70,6 +70,8 @@ export class SlotCounters {
   unexpectedCompletions = 0;
   /** Undecodable TLPs from the host (box proxy): dropped. */
   malformed = 0;
+  /** TLPs from the host whose ECRC is wrong (box proxy): passed on all the same. */
+  ecrc = 0;
   /** Requests with nowhere to go: non-posted ones answered UR, posted ones dropped. */
   unroutable = 0;
   /** Posted requests and completions dropped because the link or the slot was down (invariant 6c). */

@@ -12,6 +12,7 @@ import {
   NOW,
   PCIE_OFFSET,
 } from '#testkit/host-proxy-world';
+import { Refusal } from './counters.ts';
 import type { HostProxyEvent } from './host-proxy.ts';
 import { SlotState } from './link-user.ts';
 
@@ -307,6 +308,45 @@ describe('up: DMA', () => {
     expect(world.proxy.setTable(NOW, rows)).toMatchObject([
       { row: 0, field: 'nonPrefetchable.base' },
     ]);
+  });
+});
+
+describe('Max_Payload_Size', () => {
+  function write(bytes: number): Uint8Array {
+    const tlp = new Tlp();
+    setMemoryWrite(tlp, 0x1_0000, bytes, BDF);
+    tlp.payload = new Uint8Array(bytes).fill(0xee);
+    return encoded(tlp);
+  }
+
+  test('writes and completions from a function that are longer passed: malformed (2.2.2)', () => {
+    const { world, memory } = readyWorld();
+    const before = memory.slice();
+    world.enumerate(0);
+    up(world, write(132));
+    expect(memory).toEqual(before);
+    const cpuRead = new Tlp();
+    setMemoryRead(cpuRead, 0x4000_0000, 256, 0x0008, 9);
+    world.proxy.request(NOW, cpuRead);
+    const answer = new Tlp();
+    completeWithData(answer, cpuRead, BDF, 0, 256, 256, new Uint8Array(256), 0);
+    up(world, encoded(answer));
+    expect(world.root.takeCompletions()).toEqual([]);
+    expect(world.proxy.counters(0).refused[Refusal.MALFORMED]).toBe(2);
+    expect(world.proxy.aer(0).firstError).toBe(UncorrectableError.MALFORMED_TLP);
+    // What the host has allowed passes: 256 bytes (Device Control bits 7:5 are 1).
+    world.configWrite(0, PCIE_OFFSET + 8, 1 << 5, 0b0011);
+    up(world, write(256));
+    expect(memory.subarray(0, 256)).toEqual(new Uint8Array(256).fill(0xee));
+    up(world, encoded(answer));
+    expect(world.root.takeCompletions()).toHaveLength(1);
+  });
+
+  test('a function that has not shown what it takes was sent 512 bytes: it gets 128', () => {
+    const { world } = readyWorld();
+    up(world, read(0x1_0000, 512));
+    const answers = world.linkB.take().filter(({ tlp }) => tlp.kind === TlpKind.CplD);
+    expect(answers.map(({ tlp }) => tlp.payloadBytes)).toEqual([128, 128, 128, 128]);
   });
 });
 

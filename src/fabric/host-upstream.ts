@@ -87,6 +87,11 @@ export class HostUpstream {
       (slot?.counters ?? this.#routes.stray).countStale(tlp);
       return DONE;
     }
+    if (tlp.payloadBytes > slot.shadow.maxPayloadBytes && flow !== FlowClass.NON_POSTED) {
+      // 2.2.2. A request with an answer carries 32 bytes at most.
+      this.#refuse(now, slot, Refusal.MALFORMED, tlp, bytes, offset);
+      return DONE;
+    }
     if (flow === FlowClass.COMPLETION) {
       if (!this.#options.downstream.completion(now, slot, tlp)) {
         slot.counters.unexpectedCompletions++;
@@ -135,7 +140,10 @@ export class HostUpstream {
       if (!link.canSend(FlowClass.COMPLETION, operandBytes(tlp))) return answered;
       this.#dma.atomic(now, link, slotNumber, generation, tlp, region, slot.counters);
     } else {
-      const limit = Math.min(this.#options.maxPayloadBytes, slot.shadow.maxPayloadBytes);
+      const { maxPayloadBytes } = slot.shadow;
+      // Of a function that has not shown what it takes, 128 bytes are safe to assume (7.5.3.4).
+      const known = maxPayloadBytes === Infinity ? 128 : maxPayloadBytes;
+      const limit = Math.min(this.#options.maxPayloadBytes, known);
       const sent = this.#dma.read(
         now,
         link,
