@@ -1,7 +1,8 @@
 /** The files `dxpu start` makes: certificates and a configuration for one box and one host. */
 import { writeFileSync } from 'node:fs';
 import * as path from 'node:path';
-import { makeFolder } from '#base/make-folder';
+import { DxpuError } from '#base/errors';
+import { errnoReason, makeFolder } from '#base/make-folder';
 
 export const BOX_ID = 'b1';
 export const HOST_ID = 'h1';
@@ -22,9 +23,21 @@ export async function writeStartFiles(folder: string, port: number): Promise<Sta
   await issueFiles(folder, { kind: 'host', id: HOST_ID }, options);
   const boxConfig = path.join(folder, 'box.yaml');
   const hostConfig = path.join(folder, 'host.yaml');
-  writeFileSync(boxConfig, boxYaml(port), { mode: 0o600 });
-  writeFileSync(hostConfig, hostYaml(port), { mode: 0o600 });
+  write(boxConfig, boxYaml(port));
+  write(hostConfig, hostYaml(port));
   return { boxConfig, hostConfig };
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { mode: 0o600 });
+  } catch (error) {
+    throw new DxpuError(
+      DxpuError.from(error).code,
+      `cannot write ${file}: ${errnoReason(error)}; choose another folder with --state`,
+      { details: { file }, cause: error },
+    );
+  }
 }
 
 function boxYaml(port: number): string {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -63,6 +63,51 @@ describe('dxpu start', () => {
 
     expect(await start.stop('SIGINT')).toMatchObject({ status: 0, signal: null });
     await allGone(pids);
+  });
+
+  // It once ended with 0, and left a socket and a process behind.
+  it('told to stop before it has shown anything ends with 130 and leaves nothing', async () => {
+    const state = path.join(folder, 'early');
+    for (const [signal, status] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const start = new Running(['start', '--state', state]);
+      // The box serves, the host is being started.
+      const pid = Number((await start.says(/box proxy: process (\d+)/))[1]);
+      expect(await start.stop(signal)).toMatchObject({ status, signal: null, stderr: '' });
+      expect(isAlive(pid)).toBe(false);
+      expect(readdirSync(state)).toEqual(['start']);
+    }
+  });
+
+  it('whose reader goes away ends its processes before itself', async () => {
+    const state = path.join(folder, 'reader');
+    const start = new Running(['start', '--once', '--state', state]);
+    await start.says(/box proxy/);
+    start.child.stdout?.destroy();
+    await new Promise((resolve) => start.child.once('exit', resolve));
+    expect(readdirSync(state)).toEqual(['start']);
+  });
+
+  it('ended by dxpu stop says so, with 0; two at once do not mix', async () => {
+    const state = path.join(folder, 'stopped');
+    const both = ['a', 'b'].map(() => new Running(['start', '--size', '16', '--state', state]));
+    const loser = await Promise.race(both.map(async (one) => (await one.ended, one)));
+    expect(await loser.ended).toMatchObject({ status: 1, stdout: '' });
+    expect(loser.stderr).toMatch(/another dxpu start is at work in|is running already in/);
+    const winner = both.find((one) => one !== loser) as Running;
+    await winner.says(/Running until Ctrl-C/);
+    const stop = await dxpu(['stop', '--state', state]);
+    expect(stop).toMatchObject({
+      status: 0,
+      stdout: 'box-b1: stopped\nhost-h1: stopped\n',
+      stderr: '',
+    });
+    const { status, stdout, stderr } = await winner.ended;
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/stopped by dxpu stop, or by a signal to one of the two\n$/);
   });
 
   it('killed outright takes its processes along', async () => {

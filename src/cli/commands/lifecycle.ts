@@ -38,7 +38,13 @@ export function reloadText(name: string, { rows, contained, ignored }: ReloadRes
 /** Returns when they have ended. */
 export async function stop(options: LifecycleOptions): Promise<void> {
   await forEach(options, async (target) => {
-    const result = (await askProcess(target, 'stop', {})) as { readonly pid?: number };
+    let result: { readonly pid?: number } = {};
+    try {
+      result = (await askProcess(target, 'stop', {})) as typeof result;
+    } catch (error) {
+      // It may end before it is asked: a start ends its other process with the first.
+      if (DxpuError.from(error).code !== 'unavailable') throw error;
+    }
     await waitForEnd(target, result.pid, STOP_WITHIN_MS);
     return { result, text: `${target.name}: stopped` };
   });
