@@ -14,7 +14,8 @@
  * Who owns what: `VirtualNetwork` owns paths, a path its two wires and its connections, a connection
  * is two `VirtualTransport` ends. All randomness comes from the one generator given.
  */
-import { assert } from '#base/assert';
+import { AssertionError } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
@@ -66,6 +67,7 @@ export class VirtualPath {
   readonly #prng: Prng;
   readonly #connections = new Set<VirtualTransport>();
   readonly #wires: readonly [Wire, Wire] = [new Wire(), new Wire()];
+  readonly #flying = new FlyingFrames();
   #options: VirtualPathOptions;
   #state: PathState = 'up';
   /** Frames in flight belong to an epoch; a cut begins another. */
@@ -212,26 +214,57 @@ export class VirtualPath {
     const prng = this.#prng;
     if (this.#state !== 'up') return;
     if (loss > 0 && prng.chance(loss)) return;
-    const bytes = frame.slice();
     let atNs = arrivesAtNs;
     if (reordering > 0 && prng.chance(reordering)) atNs += prng.float() * reorderDelayNs;
-    this.#arrive(from, bytes, atNs);
+    this.#arrive(from, frame, atNs);
     if (duplication > 0 && prng.chance(duplication)) {
-      this.#arrive(from, bytes, atNs + prng.float() * reorderDelayNs);
+      this.#arrive(from, frame, atNs + prng.float() * reorderDelayNs);
     }
   }
 
-  #arrive(from: VirtualTransport, bytes: Uint8Array, atNs: number): void {
+  #arrive(from: VirtualTransport, frame: Uint8Array, atNs: number): void {
     const epoch = this.#epoch;
+    const { length } = frame;
+    const flying = this.#flying.take(frame);
     this.#clock.at(nanos(atNs), (now) => {
+      const bytes = this.#flying.land(flying, length);
       const to = from.other;
       if (epoch !== this.#epoch || to === undefined || to.state === 'closed') return;
-      const user = to.user;
-      assert(user !== undefined, `a frame reached ${identityName(to.local)} before it had a user`);
-      user.frame(now, bytes, 0, bytes.length);
+      const { user } = to;
+      if (user === undefined) {
+        throw new AssertionError(`a frame for ${identityName(to.local)}, which has no user yet`);
+      }
+      user.frame(now, bytes, 0, length);
       if (to.isOpen()) user.turnEnd(now);
     });
   }
+}
+
+/** Copies of the frames in flight, in buffers that are used again. */
+class FlyingFrames {
+  /** By the logarithm of their size. */
+  readonly #free: Uint8Array[][] = Array.from({ length: 32 }, () => []);
+  /** Every frame arrives in this one, so that its receiver's views stay good. */
+  #landed = new Uint8Array(1024);
+
+  take(frame: Uint8Array): Uint8Array {
+    const size = sizeClass(frame.length);
+    const bytes = this.#free[size]?.pop() ?? new Uint8Array(2 ** size);
+    bytes.set(frame);
+    return bytes;
+  }
+
+  /** The first `length` bytes of what `take` returned, good until the next call. */
+  land(bytes: Uint8Array, length: number): Uint8Array {
+    if (this.#landed.length < bytes.length) this.#landed = new Uint8Array(bytes.length);
+    copyBytes(this.#landed, 0, bytes, 0, length);
+    this.#free[sizeClass(bytes.length)]?.push(bytes);
+    return this.#landed;
+  }
+}
+
+function sizeClass(bytes: number): number {
+  return 32 - Math.clz32(bytes - 1);
 }
 
 /** One end of a connection. */

@@ -134,6 +134,38 @@ export function resetTlp(tlp: Tlp): void {
   tlp.payloadBytes = 0;
 }
 
+/** Copies every field, and with them the window of the payload, not its bytes. */
+export function copyTlp(to: Tlp, from: Tlp): void {
+  to.kind = from.kind;
+  to.trafficClass = from.trafficClass;
+  to.attributes = from.attributes;
+  to.addressType = from.addressType;
+  to.hints = from.hints;
+  to.processingHint = from.processingHint;
+  to.poisoned = from.poisoned;
+  to.digest = from.digest;
+  to.lengthDw = from.lengthDw;
+  to.requesterId = from.requesterId;
+  to.tag = from.tag;
+  to.firstBe = from.firstBe;
+  to.lastBe = from.lastBe;
+  to.addressHi = from.addressHi;
+  to.addressLo = from.addressLo;
+  to.completerId = from.completerId;
+  to.register = from.register;
+  to.status = from.status;
+  to.byteCountModified = from.byteCountModified;
+  to.byteCount = from.byteCount;
+  to.lowerAddress = from.lowerAddress;
+  to.messageCode = from.messageCode;
+  to.messageRouting = from.messageRouting;
+  to.messageDw2 = from.messageDw2;
+  to.messageDw3 = from.messageDw3;
+  to.payload = from.payload;
+  to.payloadOffset = from.payloadOffset;
+  to.payloadBytes = from.payloadBytes;
+}
+
 // Completions of locked reads; not among our kinds, but they reach `flowClassOf` as byte 0 of a header
 // that decoded as unsupported, and must not be answered like a request.
 const CPL_LOCKED = 0x0b as TlpKind;

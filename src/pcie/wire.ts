@@ -15,11 +15,12 @@
  * requests and completions in order, non-posted requests aside, so that they hold nobody up.
  */
 import { assert, assertDefined } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
 import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
 import type { Device, DeviceIdentity, DevicePort } from './device.ts';
-import { FlowClass, flowClassOf, Tlp } from './tlp.ts';
-import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from './tlp-codec.ts';
+import { copyTlp, FlowClass, flowClassOf, Tlp } from './tlp.ts';
+import { encodedTlpBytes } from './tlp-codec.ts';
 
 /** Start, sequence number, LCRC and end symbols around a TLP, as bandwidth.ts counts them. */
 const FRAMING_BYTES = 8;
@@ -37,12 +38,13 @@ export interface PcieWireOptions {
   readonly queueTlps?: number;
 }
 
-/** One TLP on its way: encoded, in a buffer that is used again. */
+/** One TLP on its way, in a record and a payload buffer that are used again. */
 class Flight {
+  readonly tlp = new Tlp();
   bytes = new Uint8Array(0);
+  /** Of the TLP as it is encoded. */
   length = 0;
   flow: FlowClass = FlowClass.POSTED;
-  payloadBytes = 0;
   /** When its last byte leaves. */
   leavesAtNs = 0;
 }
@@ -107,7 +109,6 @@ export class PcieWire implements Device, DevicePort {
   readonly #arrived = new RingBuffer<Flight>();
   readonly #aside = new RingBuffer<Flight>();
   readonly #pool: Flight[] = [];
-  readonly #tlp = new Tlp();
   /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
   readonly #held = [0, 0, 0];
   #isDelivering = false;
@@ -187,7 +188,7 @@ export class PcieWire implements Device, DevicePort {
       flight !== undefined;
       flight = this.#down.arrive(now)
     ) {
-      this.#device.receive(now, this.#decode(flight));
+      this.#device.receive(now, flight.tlp);
       this.#pool.push(flight);
     }
     if (this.#device.nextDeadlineNs() <= now) this.#device.tick(now);
@@ -212,7 +213,7 @@ export class PcieWire implements Device, DevicePort {
     const port = assertDefined(this.#port, 'the wire is not plugged in');
     let isRoomMade = false;
     for (let flight = this.#aside.peek(); flight !== undefined; flight = this.#aside.peek()) {
-      if (!port.canSend(FlowClass.NON_POSTED, flight.payloadBytes)) break;
+      if (!port.canSend(FlowClass.NON_POSTED, flight.tlp.payloadBytes)) break;
       this.#aside.shift();
       this.#handOn(now, port, flight);
       isRoomMade = true;
@@ -221,7 +222,7 @@ export class PcieWire implements Device, DevicePort {
       const { flow } = flight;
       const isTaken =
         (flow !== FlowClass.NON_POSTED || this.#aside.size === 0) &&
-        port.canSend(flow, flight.payloadBytes);
+        port.canSend(flow, flight.tlp.payloadBytes);
       if (!isTaken && flow !== FlowClass.NON_POSTED) break;
       this.#arrived.shift();
       if (isTaken) {
@@ -238,7 +239,7 @@ export class PcieWire implements Device, DevicePort {
 
   #handOn(now: Nanos, port: DevicePort, flight: Flight): void {
     this.#hold(flight, -1);
-    port.send(now, this.#decode(flight));
+    port.send(now, flight.tlp);
     this.#pool.push(flight);
   }
 
@@ -248,19 +249,16 @@ export class PcieWire implements Device, DevicePort {
 
   #take(tlp: Tlp): Flight {
     const flight = this.#pool.pop() ?? new Flight();
-    const length = encodedTlpBytes(tlp);
-    if (flight.bytes.length < length) {
-      flight.bytes = new Uint8Array(2 ** Math.ceil(Math.log2(length)));
+    const { payloadBytes } = tlp;
+    copyTlp(flight.tlp, tlp);
+    if (flight.bytes.length < payloadBytes) {
+      flight.bytes = new Uint8Array(2 ** Math.ceil(Math.log2(payloadBytes)));
     }
-    flight.length = encodeTlp(tlp, flight.bytes, 0);
+    copyBytes(flight.bytes, 0, tlp.payload, tlp.payloadOffset, payloadBytes);
+    flight.tlp.payload = flight.bytes;
+    flight.tlp.payloadOffset = 0;
+    flight.length = encodedTlpBytes(tlp);
     flight.flow = flowClassOf(tlp.kind);
-    flight.payloadBytes = tlp.payloadBytes;
     return flight;
-  }
-
-  #decode(flight: Flight): Tlp {
-    const result = decodeTlp(flight.bytes, 0, flight.length, this.#tlp);
-    assert(result === TlpDecode.OK, 'what was encoded here decodes');
-    return this.#tlp;
   }
 }
