@@ -8,8 +8,6 @@ import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { formatBdf, type Nanos } from '#base/units';
 import type { StartableTransport } from '#fabric/fault-transport';
-import { NOBODY_LISTENS } from '#fabric/socket-endpoint';
-import { HostLink } from '#fabric/host-link';
 import type { LinkTap } from '#fabric/link-options';
 import { HostProxy } from '#fabric/host-proxy';
 import { HotPlug } from '#host/hot-plug';
@@ -17,15 +15,10 @@ import type { PciFunction } from '#host/pci-function';
 import { SoftHost } from '#host/root-complex';
 import { runTask } from '#host/run-task';
 import type { Task } from '#host/task';
-import {
-  type CounterReport,
-  type LinkReport,
-  reportCounters,
-  reportLink,
-} from './counter-report.ts';
+import { type CounterReport, type LinkReport, reportCounters } from './counter-report.ts';
 import type { HostConfig, PathToBox } from './host-config.ts';
+import { LinkToBox } from './link-to-box.ts';
 import type { Logger } from './log.ts';
-import { RepeatedLog } from './repeated-log.ts';
 import { type RowsInForce, SlotReasons } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
 
@@ -55,17 +48,6 @@ export interface HostSlotReport {
   readonly counters: CounterReport;
 }
 
-interface BoxLink {
-  readonly link: HostLink;
-  readonly paths: readonly PathToBox[];
-  /** What was in the way of the last connection. */
-  problem: string | undefined;
-  /** Whether there has been a connection yet. */
-  wasUp: boolean;
-  /** Problems logged since the last connection, by path. */
-  readonly logged: Map<string, string>;
-}
-
 export class HostNode {
   readonly soft: SoftHost;
   readonly hotPlug: HotPlug;
@@ -74,15 +56,13 @@ export class HostNode {
   readonly #options: HostNodeOptions;
   readonly #clock: Clock;
   readonly #driver: TimerDriver;
-  readonly #links = new Map<string, BoxLink>();
+  readonly #links = new Map<string, LinkToBox>();
   readonly #reasons = new SlotReasons();
-  readonly #repeated: RepeatedLog;
 
   constructor(options: HostNodeOptions) {
     const { config, clock, log } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#repeated = new RepeatedLog(log);
     this.soft = new SoftHost({ ...config.softHost, onDeadline: () => this.#driver.update() });
     this.hotPlug = new HotPlug(this.soft, {
       added: (_now, fn) =>
@@ -121,97 +101,23 @@ export class HostNode {
 
   /** Starts a link to each box that has a path. */
   startLinks(): void {
-    const { config } = this.#options;
+    const { config, log, connect, newSessionId } = this.#options;
     for (const box of new Set(config.paths.map((one) => one.box))) {
-      this.#startLink(
+      const toBox = new LinkToBox({
+        hostId: config.id,
         box,
-        config.paths.filter((one) => one.box === box),
-      );
+        paths: config.paths.filter((one) => one.box === box),
+        user: this.proxy,
+        clock: this.#clock,
+        log,
+        linkOptions: config.linkOptions,
+        newSessionId,
+        connect,
+        settle: () => this.settle(),
+      });
+      this.#links.set(box, toBox);
+      toBox.link.start(this.#clock.now());
     }
-    this.settle();
-  }
-
-  #startLink(box: string, paths: readonly PathToBox[]): void {
-    const { config, newSessionId } = this.#options;
-    const link: HostLink = new HostLink({
-      local: { kind: 'host', id: config.id },
-      peer: { kind: 'box', id: box },
-      paths: paths.length,
-      user: this.proxy,
-      sink: {
-        connect: (_now, pathIndex) => void this.#connect(boxLink, paths[pathIndex]),
-        report: (_now, _peer, message) => this.#report(boxLink, message),
-      },
-      newSessionId,
-      options: config.linkOptions,
-    });
-    const boxLink: BoxLink = { link, paths, problem: undefined, wasUp: false, logged: new Map() };
-    this.#links.set(box, boxLink);
-    link.start(this.#clock.now());
-  }
-
-  #report(boxLink: BoxLink, problem: string): void {
-    boxLink.problem = problem;
-    const { link, paths, wasUp, logged } = boxLink;
-    const path = paths[link.pathIndex];
-    const facts = { peer: `box ${link.peer.id}`, path: path?.name };
-    // A box that is not there yet is no fault: the two may be started in any order.
-    const waits = !wasUp && problem.endsWith(NOBODY_LISTENS);
-    const where = `${path?.host}:${path?.port}`;
-    const message = waits
-      ? `waiting for box ${link.peer.id} at ${where}: ${NOBODY_LISTENS}`
-      : problem;
-    // An attempt a second that fails alike is one event, not a log full of them.
-    const key = path?.name ?? '';
-    if (logged.get(key) === message) {
-      this.#options.log.debug(facts, message);
-      return;
-    }
-    logged.set(key, message);
-    this.#repeated.say(
-      waits ? 'info' : 'warn',
-      facts,
-      message,
-      `${link.peer.id} ${key} ${message}`,
-    );
-  }
-
-  async #connect(boxLink: BoxLink, path: PathToBox | undefined): Promise<void> {
-    const { link } = boxLink;
-    let transport: StartableTransport;
-    try {
-      if (path === undefined) throw new DxpuError('internal', 'there is no such path');
-      transport = await this.#options.connect(path);
-    } catch (error) {
-      link.connectFailed(this.#clock.now(), DxpuError.from(error).message);
-      this.settle();
-      return;
-    }
-    const user = link.connected(this.#clock.now(), transport);
-    const { resumes } = link.counters;
-    let announced = false;
-    transport.start({
-      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
-      turnEnd: (now) => {
-        user.turnEnd(now);
-        this.settle();
-        if (announced || link.state !== 'up') return;
-        announced = true;
-        boxLink.wasUp = true;
-        boxLink.problem = undefined;
-        boxLink.logged.clear();
-        const how = link.counters.resumes > resumes ? 'session resumed' : 'session begun';
-        this.#options.log.info({ peer: `box ${path.box}`, path: path.name }, how);
-      },
-      writable: (now) => {
-        user.writable(now);
-        this.settle();
-      },
-      closed: (now, reason) => {
-        user.closed(now, reason);
-        this.settle();
-      },
-    });
     this.settle();
   }
 
@@ -314,14 +220,14 @@ export class HostNode {
         return this.#reasons.contained(virtualSlot, generation, otherwise);
       }
       case 'waiting': {
-        const boxLink = this.#links.get(box);
-        if (boxLink?.link.state === 'up') {
+        const toBox = this.#links.get(box);
+        if (toBox?.link.state === 'up') {
           return (
             `box ${box} has not said that slot ${slot} is ready: look for a row with host ` +
             `${this.#options.config.id} and generation ${generation} in its table`
           );
         }
-        const why = boxLink?.problem === undefined ? '' : `: ${boxLink.problem}`;
+        const why = toBox?.problem === undefined ? '' : `: ${toBox.problem}`;
         return `no connection to box ${box} yet${why}`;
       }
       default:
@@ -338,15 +244,6 @@ export class HostNode {
   }
 
   linkReports(): LinkReport[] {
-    return [...this.#links].map(([box, { link, paths, problem }]) =>
-      reportLink(
-        `box ${box}`,
-        link.state,
-        link.sessionId,
-        paths[link.pathIndex]?.name,
-        link.state === 'up' ? undefined : problem,
-        link.counters,
-      ),
-    );
+    return [...this.#links.values()].map((one) => one.report());
   }
 }

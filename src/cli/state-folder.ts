@@ -109,7 +109,7 @@ export function isRunning(pid: number): boolean {
   try {
     // A zombie has ended; its parent has not looked yet. Linux alone has this file.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return !/^\) Z/.test(stat.slice(stat.lastIndexOf(')')));
+    return !stat.slice(stat.lastIndexOf(')')).startsWith(') Z');
   } catch {
     return true;
   }

@@ -3,6 +3,7 @@ import { nanos } from '#base/units';
 import { FlowClass } from '#pcie/tlp';
 import { serialOf, serialTlp } from '#testkit/link-tlps';
 import { BOX, HOST, LinkWorld, RecordingUser } from '#testkit/link-world';
+import { BoxLinks } from './box-links.ts';
 import {
   EndCode,
   Frame,
@@ -201,6 +202,22 @@ describe('sessions', () => {
     host.connected(world.now, pipe);
     expect(pipe.isClosed).toBe(true);
     expect(reports).toEqual(['box/b1 answered, not box/other']);
+  });
+});
+
+describe('a connection that ends before HELLO', () => {
+  // It once left no line anywhere.
+  it.each(['closed by the peer', 'a frame of 1195725856 bytes'])('is reported: %s', (reason) => {
+    const reports: [string, Transport | undefined][] = [];
+    const links = new BoxLinks({
+      local: BOX,
+      user: new RecordingUser(),
+      report: (_now, peer, message, transport) =>
+        reports.push([`${peer.kind}/${peer.id} ${message}`, transport]),
+    });
+    const pipe = new Pipe(HOST);
+    links.accept(nanos(0), pipe).closed(nanos(1), reason);
+    expect(reports).toEqual([[`host/${HOST.id} connection closed before HELLO: ${reason}`, pipe]]);
   });
 });
 

@@ -210,7 +210,10 @@ function rawOf(socket: tls.TLSSocket): net.Socket {
 }
 
 function addressOf(socket: net.Socket): string {
-  return `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+  const { remoteAddress, remotePort } = socket;
+  // Closed before it could be taken: the system does not tell any more.
+  if (remoteAddress === undefined) return 'an address that was gone at once';
+  return `${remoteAddress}:${remotePort ?? 0}`;
 }
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): DxpuError {

@@ -1,0 +1,133 @@
+/**
+ * A host's link to one box in real time: opens its connections, logs what happens to it, and knows what
+ * is in its way.
+ */
+import type { Clock } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import type { StartableTransport } from '#fabric/fault-transport';
+import { HostLink } from '#fabric/host-link';
+import type { LinkOptions } from '#fabric/link-options';
+import type { LinkUser } from '#fabric/link-user';
+import { NOBODY_LISTENS } from '#fabric/socket-endpoint';
+import { type LinkReport, reportLink } from './counter-report.ts';
+import type { PathToBox } from './host-config.ts';
+import type { Logger } from './log.ts';
+import { RepeatedLog } from './repeated-log.ts';
+
+export interface LinkToBoxOptions {
+  readonly hostId: string;
+  readonly box: string;
+  readonly paths: readonly PathToBox[];
+  readonly user: LinkUser;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly linkOptions: Partial<LinkOptions>;
+  readonly newSessionId: () => number;
+  /** Opens a connection over a path. Its promise's error ends up in the link. */
+  readonly connect: (path: PathToBox) => Promise<StartableTransport>;
+  /** Called after each event from outside. */
+  readonly settle: () => void;
+}
+
+export class LinkToBox {
+  readonly link: HostLink;
+  readonly #options: LinkToBoxOptions;
+  readonly #repeated: RepeatedLog;
+  #problem: string | undefined;
+  #wasUp = false;
+  /** Problems logged since the last connection, by path. */
+  readonly #logged = new Map<string, string>();
+
+  constructor(options: LinkToBoxOptions) {
+    const { hostId, box, paths, user, newSessionId, linkOptions } = options;
+    this.#options = options;
+    this.#repeated = new RepeatedLog(options.log);
+    this.link = new HostLink({
+      local: { kind: 'host', id: hostId },
+      peer: { kind: 'box', id: box },
+      paths: paths.length,
+      user,
+      sink: {
+        connect: (_now, pathIndex) => void this.#connect(paths[pathIndex]),
+        report: (_now, _peer, message) => this.#report(message),
+      },
+      newSessionId,
+      options: linkOptions,
+    });
+  }
+
+  /** While there is no connection: what was in the way of the last one, as far as it is known. */
+  get problem(): string | undefined {
+    return this.link.state === 'up' ? undefined : this.#problem;
+  }
+
+  report(): LinkReport {
+    const { link } = this;
+    const path = this.#options.paths[link.pathIndex]?.name;
+    const peer = `box ${this.#options.box}`;
+    return reportLink(peer, link.state, link.sessionId, path, this.problem, link.counters);
+  }
+
+  #report(problem: string): void {
+    this.#problem = problem;
+    const { box, paths, log } = this.#options;
+    const path = paths[this.link.pathIndex];
+    const facts = { peer: `box ${box}`, path: path?.name };
+    // A box that is not there yet is no fault: the two may be started in any order.
+    const waits = !this.#wasUp && problem.endsWith(NOBODY_LISTENS);
+    const where = `${path?.host}:${path?.port}`;
+    const message = waits ? `waiting for box ${box} at ${where}: ${NOBODY_LISTENS}` : problem;
+    // An attempt a second that fails alike is one event, not a log full of them.
+    const key = path?.name ?? '';
+    if (this.#logged.get(key) === message) {
+      log.debug(facts, message);
+      return;
+    }
+    this.#logged.set(key, message);
+    this.#repeated.say(waits ? 'info' : 'warn', facts, message, `${key} ${message}`);
+  }
+
+  async #connect(path: PathToBox | undefined): Promise<void> {
+    const { link } = this;
+    const { clock, settle } = this.#options;
+    let transport: StartableTransport;
+    try {
+      if (path === undefined) throw new DxpuError('internal', 'there is no such path');
+      transport = await this.#options.connect(path);
+    } catch (error) {
+      link.connectFailed(clock.now(), DxpuError.from(error).message);
+      settle();
+      return;
+    }
+    const user = link.connected(clock.now(), transport);
+    const { resumes } = link.counters;
+    let announced = false;
+    transport.start({
+      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
+      turnEnd: (now) => {
+        user.turnEnd(now);
+        settle();
+        if (announced || link.state !== 'up') return;
+        announced = true;
+        this.#isUp(path, link.counters.resumes > resumes);
+      },
+      writable: (now) => {
+        user.writable(now);
+        settle();
+      },
+      closed: (now, reason) => {
+        user.closed(now, reason);
+        settle();
+      },
+    });
+    settle();
+  }
+
+  #isUp(path: PathToBox, isResumed: boolean): void {
+    this.#wasUp = true;
+    this.#problem = undefined;
+    this.#logged.clear();
+    const facts = { peer: `box ${path.box}`, path: path.name };
+    this.#options.log.info(facts, isResumed ? 'session resumed' : 'session begun');
+  }
+}
