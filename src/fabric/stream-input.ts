@@ -9,24 +9,28 @@ import { frameLengthAt } from './frame.ts';
 
 /** A read may bring this much at once. */
 const ROOM_BYTES = 64 * 1024;
-/** Room for a read behind a frame of usual size that is not whole yet. */
-const INITIAL_BYTES = 2 * ROOM_BYTES;
+/** Until a first frame has come: whoever only connects gets no more. */
+const FIRST_ROOM_BYTES = 1024;
 
 /** What `nextFrame` returns while the frame is not whole. */
 export const NO_FRAME = -1;
 
 export class StreamInput {
   /** Replaced when it has to grow, for a frame larger than usual. */
-  bytes = new Uint8Array(INITIAL_BYTES);
+  bytes = new Uint8Array(FIRST_ROOM_BYTES);
   /** Where the oldest byte not taken lies. */
   begin = 0;
   /** No longer frame is taken. */
   limitBytes = MAX_FRAME_BYTES;
   #end = 0;
+  #roomBytes = FIRST_ROOM_BYTES;
 
-  /** Where to put what comes next: at least 64 KiB. Good until the next call of anything here. */
+  /**
+   * Where to put what comes next: at least 1 KiB, once a frame has been taken 64 KiB. Good until the next
+   * call of anything here.
+   */
   room(): Uint8Array {
-    this.#reserve(ROOM_BYTES);
+    this.#reserve(this.#roomBytes);
     return this.#end === 0 ? this.bytes : this.bytes.subarray(this.#end);
   }
 
@@ -57,6 +61,7 @@ export class StreamInput {
   /** Takes the frame at `begin` away; its bytes stay where they are until more come. */
   take(length: number): void {
     this.begin += length;
+    this.#roomBytes = ROOM_BYTES;
   }
 
   /** Forgets what waits. */
