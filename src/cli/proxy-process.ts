@@ -150,7 +150,10 @@ export async function serveProcess(
   });
   if (process.connected === true) {
     const message: ReadyMessage = { ready: true };
-    process.send?.(message);
+    // Without a callback a parent that has just gone would end this process with an exception.
+    process.send?.(message, undefined, undefined, (error) => {
+      if (error !== null) orphaned();
+    });
   }
   log.info({ control: path, pid: process.pid }, 'ready');
 }

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { initAuthorityFiles, issueFiles } from '#fabric/certificates';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const MAIN = path.join(ROOT, 'dist/cli/main.js');
+export const MAIN = path.join(ROOT, 'dist/cli/main.js');
 
 /** Builds dist unless it is of this very source. Call it once in a file, before all else. */
 export async function buildDist(): Promise<void> {

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import * as net from 'node:net';
 import * as path from 'node:path';
@@ -6,7 +8,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { RealClock } from '#base/clock';
 import { connectTransport } from '#fabric/socket-endpoint';
 import { initAuthorityFiles, issueFiles } from '#fabric/certificates';
-import { buildDist, dxpu, isAlive, Pool, Running, until } from './processes.ts';
+import { buildDist, dxpu, isAlive, MAIN, Pool, Running, until } from './processes.ts';
 
 let pool: Pool;
 beforeAll(buildDist);
@@ -190,6 +192,18 @@ describe('a process', () => {
     // When the command has returned the process has ended, not before.
     expect(isAlive(first.pid)).toBe(false);
     expect((await first.ended).status).toBe(0);
+    expect(readdirSync(pool.state)).toEqual([]);
+  });
+
+  // It once stayed for ever, or left its socket: nobody looked at the channel before it served.
+  it('whose starter goes while it starts ends too, and leaves nothing', async () => {
+    const args = ['box', '--config', pool.file('box.yaml'), '--state', pool.state];
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    child.disconnect();
+    const [status] = await once(child, 'exit');
+    expect(status).toBe(0);
     expect(readdirSync(pool.state)).toEqual([]);
   });
 

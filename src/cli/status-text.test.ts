@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import type { CounterReport, LinkReport } from './counter-report.ts';
+import type { HostStatus } from './status-report.ts';
+import { linkText, statusText, tableText } from './status-text.ts';
+
+const counters: CounterReport = {
+  down: {},
+  up: {},
+  downPayloadBytes: 0,
+  upPayloadBytes: 0,
+  interrupts: 0,
+  faults: {},
+};
+
+const link: LinkReport = {
+  peer: 'box b1',
+  state: 'waiting',
+  sessionId: 0,
+  path: 'p0',
+  problem: 'refused: a session of host/h1 is live',
+  rttLastNs: 0,
+  rttMinNs: 0,
+  rttMeanNs: 0,
+  rttCount: 0,
+  counters: {},
+};
+
+const slot = { function: undefined, problem: undefined, counters };
+const status: HostStatus = {
+  kind: 'host',
+  id: 'h1',
+  pid: 1,
+  config: 'host.yaml',
+  uptimeS: 1,
+  stray: counters,
+  links: [link],
+  faults: { delayNs: 0, dropProbability: 0, cutForNs: 0 },
+  table: [],
+  slots: [
+    { ...slot, slot: 0, state: 'contained', reason: 'the box restarted; raise its generation' },
+    { ...slot, slot: 1, state: 'ready', reason: undefined },
+  ],
+};
+
+describe('a slot that is not in use', () => {
+  it('has its reason in the tables and in the status', () => {
+    expect(tableText(status).split('\n').slice(1)).toEqual([
+      'virtual slot 0 is contained: the box restarted; raise its generation',
+    ]);
+    expect(statusText(status)).toContain(
+      '  virtual slot 0: contained\n    the box restarted; raise its generation\n' +
+        '  virtual slot 1: ready\n',
+    );
+  });
+});
+
+describe('a link without a connection', () => {
+  it('shows what was in its way', () => {
+    expect(linkText(link)).toBe(
+      'link to box b1: waiting over path p0, no round trip measured yet; ' +
+        'refused: a session of host/h1 is live',
+    );
+  });
+});
