@@ -5,6 +5,7 @@
  *
  * Records are pooled; one handed out lives until the next call.
  */
+import { assert } from '#base/assert';
 import { firstByteAddress, requestByteCount } from '#pcie/completion';
 import { CompletionStatus, type Tlp, TlpKind } from '#pcie/tlp';
 
@@ -35,34 +36,44 @@ export class OutstandingRequest {
   byteCount = 0;
   /** Bits 6:0 of the address of the first byte still to come. */
   lowerAddress = 0;
+  /** Place in the order of opening, and the next in the chain of the tag. */
+  opened = 0;
+  next: OutstandingRequest | undefined = undefined;
 }
 
+const TAGS = 1024;
+
 export class OutstandingRequests {
-  /** By requester ID and tag. Maps keep the order of insertion, so failing all of them is repeatable. */
-  readonly #requests = new Map<number, OutstandingRequest>();
+  /** By tag, those of one tag chained: there is hardly ever more than one requester. */
+  readonly #byTag = new Array<OutstandingRequest | undefined>(TAGS).fill(undefined);
   readonly #pool: OutstandingRequest[] = [];
+  #size = 0;
+  #opened = 0;
   /** The request of the last `accept` that did not return UNEXPECTED. */
   accepted = new OutstandingRequest();
 
   get size(): number {
-    return this.#requests.size;
+    return this.#size;
   }
 
   has(tlp: Tlp): boolean {
-    return this.#requests.has(keyOf(tlp.requesterId, tlp.tag));
+    return this.#find(tlp.requesterId, tlp.tag) !== undefined;
   }
 
   /** Records a request; one with the same requester and tag is forgotten. */
   open(tlp: Tlp, slot: number, generation: number): void {
-    const key = keyOf(tlp.requesterId, tlp.tag);
-    let request = this.#requests.get(key);
+    const { tag } = tlp;
+    let request = this.#find(tlp.requesterId, tag);
     if (request === undefined) {
       request = this.#pool.pop() ?? new OutstandingRequest();
-      this.#requests.set(key, request);
+      request.opened = this.#opened++;
+      request.next = this.#byTag[tag];
+      this.#byTag[tag] = request;
+      this.#size++;
     }
     request.kind = tlp.kind;
     request.requesterId = tlp.requesterId;
-    request.tag = tlp.tag;
+    request.tag = tag;
     request.trafficClass = tlp.trafficClass;
     request.attributes = tlp.attributes;
     request.slot = slot;
@@ -75,8 +86,7 @@ export class OutstandingRequests {
 
   /** Checks a completion that came from `slot` and `generation` and takes it into account. */
   accept(tlp: Tlp, slot: number, generation: number): Answer {
-    const key = keyOf(tlp.requesterId, tlp.tag);
-    const request = this.#requests.get(key);
+    const request = this.#find(tlp.requesterId, tlp.tag);
     if (request === undefined || request.slot !== slot || request.generation !== generation) {
       return Answer.UNEXPECTED;
     }
@@ -84,7 +94,7 @@ export class OutstandingRequests {
     if (answer === Answer.UNEXPECTED) return answer;
     this.accepted = request;
     if (answer === Answer.LAST) {
-      this.#requests.delete(key);
+      this.#unlink(request);
       this.#pool.push(request);
     }
     return answer;
@@ -93,17 +103,34 @@ export class OutstandingRequests {
   /** Takes out the requests of a slot, or all, oldest first. */
   takeAll(slot?: number): OutstandingRequest[] {
     const taken: OutstandingRequest[] = [];
-    for (const [key, request] of this.#requests) {
-      if (slot !== undefined && request.slot !== slot) continue;
-      this.#requests.delete(key);
-      taken.push(request);
+    for (let tag = 0; tag < TAGS; tag++) {
+      for (let request = this.#byTag[tag]; request !== undefined; request = request.next) {
+        if (slot === undefined || request.slot === slot) taken.push(request);
+      }
     }
-    return taken;
+    for (const request of taken) this.#unlink(request);
+    return taken.sort((a, b) => a.opened - b.opened);
   }
-}
 
-function keyOf(requesterId: number, tag: number): number {
-  return (requesterId << 10) | tag;
+  #find(requesterId: number, tag: number): OutstandingRequest | undefined {
+    let request = this.#byTag[tag];
+    while (request !== undefined && request.requesterId !== requesterId) request = request.next;
+    return request;
+  }
+
+  #unlink(request: OutstandingRequest): void {
+    const { tag, next } = request;
+    this.#size--;
+    request.next = undefined;
+    let before = this.#byTag[tag];
+    if (before === request) {
+      this.#byTag[tag] = next;
+      return;
+    }
+    while (before !== undefined && before.next !== request) before = before.next;
+    assert(before !== undefined, 'a request is in the chain of its tag');
+    before.next = next;
+  }
 }
 
 function isMemoryRead(kind: TlpKind): boolean {

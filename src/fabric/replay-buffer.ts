@@ -36,7 +36,8 @@ export class ReplayBuffer {
     assert(frames > 0 && (frames & (frames - 1)) === 0, `not a power of two: ${frames}`);
     assert(bytes >= 4 * maxFrameBytes, 'a replay buffer holds at least four frames');
     const buffer = new ArrayBuffer(bytes);
-    this.bytes = new Uint8Array(buffer);
+    // A `Buffer`, whose parts sockets take as they are.
+    this.bytes = Buffer.from(buffer);
     this.view = new DataView(buffer);
     this.#offsets = new Int32Array(frames);
     this.#lengths = new Int32Array(frames);

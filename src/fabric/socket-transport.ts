@@ -27,8 +27,9 @@ export class SocketTransport implements Transport {
   readonly #direct: DirectInput | undefined;
   readonly #input: StreamInput;
   #user: TransportUser | undefined;
-  /** Frames of the current turn. */
-  #frames: Uint8Array[] = [];
+  /** The first frame of the current turn, mostly the only one, and the others. */
+  #first: Uint8Array | undefined;
+  #others: Uint8Array[] = [];
   #framesBytes = 0;
   #inTurn = false;
   #holding = false;
@@ -101,9 +102,12 @@ export class SocketTransport implements Transport {
 
   send(_now: number, frame: Uint8Array): boolean {
     if (this.#ended) return true;
-    const frames = this.#frames;
-    if (frames.length === 0 && !this.#inTurn) process.nextTick(writeOut, this);
-    frames.push(frame);
+    if (this.#first === undefined) {
+      this.#first = frame;
+      if (!this.#inTurn) process.nextTick(writeOut, this);
+    } else {
+      this.#others.push(frame);
+    }
     this.#framesBytes += frame.length;
     if (this.#framesBytes >= WRITE_BYTES) this.writeOut();
     if (this.waitingBytes > HOLD_ABOVE_BYTES) this.#holding = true;
@@ -122,18 +126,17 @@ export class SocketTransport implements Transport {
 
   /** Lets out what the current turn has sent so far. */
   writeOut(): void {
-    const frames = this.#frames;
-    const [first] = frames;
+    const first = this.#first;
     if (first === undefined || this.#ended) return;
     const socket = this.#socket;
+    this.#first = undefined;
     this.#framesBytes = 0;
-    if (frames.length === 1) {
-      frames.length = 0;
+    if (this.#others.length === 0) {
       socket.write(first);
       return;
     }
-    this.#frames = [];
-    const runs = runsOf(frames);
+    const runs = runsOf(first, this.#others);
+    this.#others = [];
     // Corking is for several writes: it makes a single one dearer.
     if (runs.length > 1) socket.cork();
     for (const run of runs) socket.write(run);
@@ -194,12 +197,12 @@ function writeOut(transport: SocketTransport): void {
 }
 
 /** The frames with those that lie side by side as one, as a link's frames mostly do. */
-function runsOf(frames: readonly Uint8Array[]): Uint8Array[] {
-  const runs: Uint8Array[] = [];
-  let run: Uint8Array | undefined;
-  for (const frame of frames) {
-    if (run?.buffer === frame.buffer && run.byteOffset + run.length === frame.byteOffset) {
-      run = new Uint8Array(run.buffer, run.byteOffset, run.length + frame.length);
+function runsOf(first: Uint8Array, others: readonly Uint8Array[]): Uint8Array[] {
+  let run = first;
+  const runs = [run];
+  for (const frame of others) {
+    if (run.buffer === frame.buffer && run.byteOffset + run.length === frame.byteOffset) {
+      run = Buffer.from(run.buffer, run.byteOffset, run.length + frame.length);
       runs[runs.length - 1] = run;
     } else {
       run = frame;

@@ -360,7 +360,7 @@ export class RequestEngine {
 
   #slot(virtualSlot: number): SlotQueues {
     const slot = this.#slots[virtualSlot];
-    assert(slot !== undefined, `no virtual slot ${virtualSlot}`);
+    assert(slot !== undefined, 'a virtual slot of this host');
     return slot;
   }
 }

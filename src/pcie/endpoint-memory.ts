@@ -109,7 +109,7 @@ export class MemoryResponder {
     const index = this.#bars.match(address, bytes);
     return index < 0
       ? undefined
-      : assertDefined(this.#targets[index], `nothing is behind BAR ${index}`);
+      : assertDefined(this.#targets[index], 'something is behind every BAR');
   }
 
   #readRegisters(now: Nanos, request: Tlp, target: RegisterBar): boolean {

@@ -57,7 +57,7 @@ export class TagPool {
   free(tag: number): void {
     const held =
       tag >= this.firstTag && tag < this.firstTag + this.limit && this.#isFree[tag] === 0;
-    assert(held, `tag ${tag} is not held`);
+    assert(held, 'a tag that is freed is not held');
     let tail = this.#head + this.#available;
     if (tail >= this.limit) tail -= this.limit;
     this.#ring[tail] = tag;
