@@ -74,6 +74,9 @@ export async function replay(file: string, options: ReplayOptions): Promise<void
         'its registers hold is known from a reset on alone.',
     );
   }
+  if (judged === packets.length && source.lost > 0) {
+    printLine(`The capture lost ${source.lost} TLPs after its last one.`);
+  }
   for (const difference of report.differences) printLine(textOf(difference));
   printLine(
     `${report.requests} requests replayed: ${report.completions} completions, ` +
