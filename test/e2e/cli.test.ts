@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDist, dxpu, Pool } from './processes.ts';
+import { buildDist, dxpu, dxpuTo, Pool } from './processes.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-cli-'));
 beforeAll(buildDist);
@@ -110,6 +110,17 @@ describe('dxpu decode', () => {
   });
 });
 
+describe('output to a full disk', () => {
+  it.skipIf(!existsSync('/dev/full')).each([[['bandwidth']], [['decode', '-']], [['--help']]])(
+    '%j is one line and status 1 (regression: a stack trace; skipped: there is no /dev/full)',
+    async (args) => {
+      const { status, stderr } = await dxpuTo('/dev/full', args, '05000001ca9a5c0ff74807a4\n');
+      expect(stderr).toBe('dxpu: cannot write stdout: no space left\n');
+      expect(status).toBe(1);
+    },
+  );
+});
+
 describe('dxpu bandwidth', () => {
   it('gives the tag limit and the link limit', async () => {
     const args = ['bandwidth', '--mrrs', '128', '--tags', '140', '--rtt', '6.8us'];
@@ -139,6 +150,21 @@ describe('dxpu cert', () => {
     expect((await dxpu(['cert', 'init', '--dir', dir])).stderr).toContain(
       'use --force to replace it',
     );
+    // Regression: taken. The authority lives for 3650 days.
+    for (const days of ['0', '-1', '1.5', '999999999', '3651']) {
+      const { status, stderr } = await dxpu([
+        'cert',
+        'issue',
+        'box',
+        'b2',
+        '--dir',
+        dir,
+        '--days',
+        days,
+      ]);
+      expect([days, status]).toEqual([days, 2]);
+      expect(stderr).toContain('--days');
+    }
     expect((await dxpu(['cert', 'issue', 'box', 'b/1', '--dir', dir])).stderr).toContain(
       '"b/1" cannot name a box',
     );
@@ -166,9 +192,13 @@ describe('a capture of a running host', () => {
     await pool.prepare();
     await pool.startPair();
     const file = pool.file('sgemm.pcapng');
+    const boxFile = pool.file('box.pcapng');
     const capture = pool.begin('capture', '0', '-o', file);
+    const boxCapture = pool.begin('capture', '0', '-o', boxFile, '--process', 'box-b1');
     // The header is written when the tap is in place.
-    await expect.poll(() => existsSync(file) && readFileSync(file).length > 500).toBe(true);
+    for (const one of [file, boxFile]) {
+      await expect.poll(() => existsSync(one) && readFileSync(one).length > 500).toBe(true);
+    }
     expect((await pool.run('accel', 'run', 'sgemm', '--size', '16')).stdout).toMatch(/correct/);
     const { status, stderr } = await capture.stop('SIGINT');
     expect(status).toBe(0);
@@ -191,6 +221,10 @@ describe('a capture of a running host', () => {
     const replayed = await dxpu(['replay', file]);
     expect(replayed.stdout).toMatch(/^\d+ requests replayed: .*; no difference\n$/);
     expect(replayed.status).toBe(0);
+    // Regression: 277 differences, since the config space of the device was not recorded on a box.
+    expect((await boxCapture.stop('SIGINT')).status).toBe(0);
+    const ofBox = await dxpu(['replay', boxFile]);
+    expect(ofBox.stdout).toMatch(/^\d+ requests replayed: .*; no difference\n$/);
     const other = await dxpu(['replay', file, '--uuid', 'ffffffff-0000-4000-8000-000000000000']);
     expect(other.status).toBe(1);
     expect(other.stdout).toMatch(
@@ -198,9 +232,33 @@ describe('a capture of a running host', () => {
     );
   });
 
-  it('of a slot that is not there says which are', async () => {
-    const { status, stderr } = await pool.run('capture', '9', '-o', pool.file('x'));
+  it('begun after a job is judged from the next reset on (regression: false differences)', async () => {
+    const file = pool.file('second.pcapng');
+    const capture = pool.begin('capture', '0', '-o', file);
+    await expect.poll(() => existsSync(file) && readFileSync(file).length > 500).toBe(true);
+    expect((await pool.run('accel', 'run', 'sgemm', '--size', '16')).status).toBe(0);
+    await capture.stop('SIGINT');
+    const { stdout, status } = await dxpu(['replay', file]);
+    expect(stdout).toMatch(/TLPs are judged, from packet \d+ on: the function was in use/);
+    expect(stdout).toMatch(/; no difference\n$/);
+    expect(status).toBe(0);
+  });
+
+  it('of a slot that is not there says which are, and leaves the file alone (regression)', async () => {
+    const file = pool.file('kept');
+    writeFileSync(file, 'kept');
+    const { status, stderr } = await pool.run('capture', '9', '-o', file);
     expect(status).toBe(1);
     expect(stderr).toContain('this host has no virtual slot 9; it has 0 to 1');
+    expect(readFileSync(file, 'utf8')).toBe('kept');
   });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'to a full disk fails (regression: success; skipped: there is no /dev/full)',
+    async () => {
+      const { status, stderr } = await pool.run('capture', '0', '-o', '/dev/full');
+      expect(status).toBe(1);
+      expect(stderr).toBe('dxpu: cannot write /dev/full: no space left; it holds 0 whole TLPs\n');
+    },
+  );
 });

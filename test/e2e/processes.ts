@@ -1,6 +1,14 @@
 /** Real `dxpu` processes for end-to-end tests: started, watched, and gone when the test is. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
@@ -30,20 +38,23 @@ export class Running {
   stdout = '';
   stderr = '';
 
-  constructor(args: readonly string[], input?: string) {
+  /** `stdoutFile` is opened for stdout, which is then not seen here. */
+  constructor(args: readonly string[], input?: string, stdoutFile?: string) {
+    const out = stdoutFile === undefined ? undefined : openSync(stdoutFile, 'w');
     const child = spawn(process.execPath, [MAIN, ...args], {
       cwd: ROOT,
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: ['pipe', out ?? 'pipe', 'pipe'],
     });
+    if (out !== undefined) closeSync(out);
     this.child = child;
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
     });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.stderr += text;
     });
-    child.stdin.on('error', () => {}); // A process may end without reading it.
-    child.stdin.end(input ?? '');
+    child.stdin?.on('error', () => {}); // A process may end without reading it.
+    child.stdin?.end(input ?? '');
     this.ended = new Promise((resolve) => {
       child.once('close', (status, signal) =>
         resolve({ status, signal, stdout: this.stdout, stderr: this.stderr }),
@@ -218,4 +229,9 @@ ${change.hostExtra ?? ''}`,
 /** A command without a pool. */
 export function dxpu(args: readonly string[], input?: string): Promise<Outcome> {
   return new Running(args, input).ended;
+}
+
+/** As `dxpu`, with stdout going to a file. */
+export function dxpuTo(file: string, args: readonly string[], input?: string): Promise<Outcome> {
+  return new Running(args, input, file).ended;
 }
