@@ -97,7 +97,7 @@ function isInUse({ down }: SlotCounters): boolean {
   return (down[TlpKind.MWr32] ?? 0) + (down[TlpKind.MWr64] ?? 0) > 0;
 }
 
-export class CaptureStream {
+class CaptureStream {
   readonly #params: CaptureParams;
   readonly #call: ControlCall;
   #batch = Buffer.allocUnsafe(BATCH_BYTES + packetRoom(4116));
