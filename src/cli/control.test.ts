@@ -145,7 +145,7 @@ describe('the control socket', () => {
   });
 
   it('has a path the system takes', () => {
-    expect(socketPath('/tmp', { kind: 'box', id: 'b1' })).toBe('/tmp/box-b1.sock');
+    expect(socketPath('/run/dxpu', { kind: 'box', id: 'b1' })).toBe('/run/dxpu/box-b1.sock');
     const deep = `/${'x'.repeat(100)}`;
     expect(() => socketPath(deep, { kind: 'box', id: 'b1' })).toThrow(
       /has 113 bytes, the system allows 10[37]: choose a shorter folder with --state/,

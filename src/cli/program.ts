@@ -67,7 +67,7 @@ function addProcesses(program: Command): void {
       .action(async (_options, command: Command) =>
         (await import('./start.ts')).start(command.optsWithGlobals()),
       ),
-    ['dxpu start', 'dxpu start --once', 'dxpu start --state /tmp/dxpu-demo'],
+    ['dxpu start', 'dxpu start --once', 'dxpu start --state ./dxpu-demo'],
   );
   for (const kind of ['box', 'host'] as const) {
     examples(

@@ -15,7 +15,7 @@ import {
 
 /** Primary, Secondary and Subordinate Bus Number, in bytes 0, 1 and 2. */
 export const PRIMARY_BUS_NUMBER = 0x18;
-/** I/O Base and Limit (not implemented: 0) and Secondary Status. */
+/** I/O Base and Limit (no I/O window is offered: 0) and Secondary Status. */
 export const IO_BASE = 0x1c;
 /** Memory Base in bits 15:4, Memory Limit in bits 31:20: address bits 31:20 of each. */
 export const MEMORY_BASE = 0x20;
