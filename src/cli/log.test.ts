@@ -20,6 +20,19 @@ describe('the level of the log', () => {
   });
 });
 
+it('a log that is no terminal is plain, even where CI is set (regression: coloured)', async () => {
+  vi.stubEnv('CI', 'true');
+  vi.resetModules();
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    const { createLog: createFresh } = await import('./log.ts');
+    createFresh('box-b1', { format: 'text' }).warn({ port: 7 }, 'refused');
+    expect(written.mock.calls.join('')).toMatch(/^[\d:.]{12} warn {2} box-b1 {2}refused port=7\n$/);
+  } finally {
+    written.mockRestore();
+  }
+});
+
 describe('lines that repeat', () => {
   it('come once at once and then as a number each second', () => {
     vi.useFakeTimers();

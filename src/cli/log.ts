@@ -1,6 +1,6 @@
 /** Logs of the long-running processes: to stderr, a line each; JSON where nobody looks on. */
 import { type Logger, pino } from 'pino';
-import colors from 'picocolors';
+import picocolors from 'picocolors';
 import { DxpuError } from '#base/errors';
 
 export type { Logger } from 'pino';
@@ -44,6 +44,11 @@ function levelOfEnvironment(): string | undefined {
     `DXPU_LOG is ${JSON.stringify(level.slice(0, 60))}: it must be one of ${LOG_LEVELS.join(', ')}`,
   );
 }
+
+// The library colours wherever CI is set; a log that is kept in a file must stay plain there too.
+const colors = picocolors.createColors(
+  process.stderr.isTTY === true && (process.env.NO_COLOR ?? '') === '',
+);
 
 interface LogRecord {
   readonly level: number;
