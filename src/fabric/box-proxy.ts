@@ -104,7 +104,7 @@ export class BoxProxy implements LinkUser, Timed {
     for (const row of rows) {
       // A slot without a device can never be ready; its host should know.
       const known = before.rows.some((old) => old.slot === row.slot && isSameBinding(old, row));
-      if (!this.#slots.byNumber.has(row.slot) && isActiveRow(row) && !known) {
+      if (this.#slots.at(row.slot) === undefined && isActiveRow(row) && !known) {
         this.#say(now, row, SlotState.GONE);
       }
     }
@@ -118,12 +118,12 @@ export class BoxProxy implements LinkUser, Timed {
   }
 
   slotState(slot: number): BoxSlotState {
-    return this.#slots.byNumber.get(slot)?.state ?? 'unused';
+    return this.#slots.at(slot)?.state ?? 'unused';
   }
 
   /** Live counters of a slot, kept over generations; the stray ones for a slot without a device. */
   counters(slot: number): SlotCounters {
-    return this.#slots.byNumber.get(slot)?.counters ?? this.#slots.stray;
+    return this.#slots.at(slot)?.counters ?? this.#slots.stray;
   }
 
   /** What could not be put down to any slot of this box. */
@@ -148,7 +148,7 @@ export class BoxProxy implements LinkUser, Timed {
     this.#peers.set(peer.host, peer);
     for (const row of this.#table.rows) {
       if (row.host !== peer.host || !isActiveRow(row)) continue;
-      const slot = this.#slots.byNumber.get(row.slot);
+      const slot = this.#slots.at(row.slot);
       const ready = slot?.state === 'ready';
       if (slot !== undefined && ready) slot.peer = peer;
       this.#say(now, row, ready ? SlotState.READY : SlotState.GONE);
@@ -374,7 +374,7 @@ export class BoxProxy implements LinkUser, Timed {
   #checkHistory(rows: readonly BoxRow[]): TableError[] {
     const check = new TableChecker();
     for (const [index, row] of rows.entries()) {
-      const slot = this.#slots.byNumber.get(row.slot);
+      const slot = this.#slots.at(row.slot);
       if (!isActiveRow(row) || slot === undefined || isSameBinding(row, slot.row)) continue;
       if (row.generation > slot.highestGeneration) continue;
       check.error(

@@ -52,13 +52,19 @@ export class BoxSlot {
 }
 
 export class BoxSlots {
-  readonly byNumber = new Map<number, BoxSlot>();
+  readonly #byNumber: (BoxSlot | undefined)[] = [];
   readonly list: BoxSlot[] = [];
   /** What cannot be put down to any slot with a device. */
   readonly stray = new SlotCounters();
 
+  /** The slot of this number, if there is a device in it. Any number may be asked for. */
+  at(number: number): BoxSlot | undefined {
+    return number < this.#byNumber.length ? this.#byNumber[number] : undefined;
+  }
+
   add(slot: BoxSlot): void {
-    this.byNumber.set(slot.slot, slot);
+    while (this.#byNumber.length <= slot.slot) this.#byNumber.push(undefined);
+    this.#byNumber[slot.slot] = slot;
     this.list.push(slot);
   }
 }
@@ -123,7 +129,8 @@ export class SlotPort implements DevicePort {
       wait(slot, peer);
       return false;
     }
-    const othersWait = peer.waiting.size > (peer.waiting.has(slot) ? 1 : 0);
+    const { waiting } = peer;
+    const othersWait = waiting.size > 0 && waiting.size > (waiting.has(slot) ? 1 : 0);
     const cost = payloadBytes + OVERHEAD_BYTES;
     if (othersWait && slot.sentInTurn > 0 && slot.sentInTurn + cost > fairShareBytes) {
       wait(slot, peer);

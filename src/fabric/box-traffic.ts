@@ -43,7 +43,7 @@ export class BoxTraffic {
     wait: boolean,
   ): boolean {
     const decoded = decodeTlp(bytes, offset, length, tlp);
-    const slot = this.#slots.byNumber.get(slotNumber);
+    const slot = this.#slots.at(slotNumber);
     const fresh = slot !== undefined && this.#isFresh(peer, slot, generation);
     const counters = slot?.counters ?? this.#slots.stray;
     const unsupported =
@@ -127,7 +127,7 @@ export class BoxTraffic {
       const first = peer.completions.first;
       if (first === undefined) return;
       if (!peer.link.canSend(FlowClass.COMPLETION, first.payloadBytes)) return;
-      const slot = this.#slots.byNumber.get(first.slot);
+      const slot = this.#slots.at(first.slot);
       // A slot may have been fenced since: what its device had to say is dropped like the rest.
       if (slot?.peer === peer && slot.generation === first.generation) {
         const tlp = this.#scratch.borrow();

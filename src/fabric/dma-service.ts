@@ -77,6 +77,7 @@ export class DmaService {
   ): number {
     const byteCount = requestByteCount(tlp);
     const first = firstByteAddress(tlp);
+    const out = this.#scratch.borrow();
     while (answered < byteCount) {
       const remaining = byteCount - answered;
       const address = first + answered;
@@ -86,12 +87,11 @@ export class DmaService {
       const at = address - skipped - region.base;
       if (!link.canSend(FlowClass.COMPLETION, payloadBytes)) break;
       answered += chunk;
-      const out = this.#scratch.borrow();
       completeWithData(out, tlp, this.#completerBdf, address, remaining, chunk, region.bytes, at);
       counters.countDown(out);
       link.sendTlp(now, slot, generation, out);
-      this.#scratch.giveBack(out);
     }
+    this.#scratch.giveBack(out);
     return answered;
   }
 

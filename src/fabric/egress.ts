@@ -95,7 +95,8 @@ export class Egress implements CreditGate {
   }
 
   canSend(flow: FlowClass, payloadBytes: number): boolean {
-    return this.#queue.hasRoom(flow, payloadBytes + MOST_HEADER_BYTES);
+    // An empty queue holds any TLP.
+    return this.#waiting === 0 || this.#queue.hasRoom(flow, payloadBytes + MOST_HEADER_BYTES);
   }
 
   allows(flow: FlowClass, payloadBytes: number): boolean {

@@ -287,7 +287,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   }
 
   #fillPeer(peer: HostPeer): void {
-    peer.slots.clear();
+    peer.clearSlots();
     for (const slot of this.#routes.slotOfRow) {
       if (slot.row?.box === peer.box) peer.slots.set(slot.row.slot, slot);
     }

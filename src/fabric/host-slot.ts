@@ -75,10 +75,27 @@ export class HostPeer {
   deferred = false;
   /** True while `kept` is being worked off. */
   draining = false;
+  #lastNumber = -1;
+  #last: HostSlot | undefined;
 
   constructor(link: LinkPort) {
     this.box = link.peer.id;
     this.link = link;
+  }
+
+  /** The slot behind box slot `number`: mostly the one asked for last. */
+  slotAt(number: number): HostSlot | undefined {
+    if (number !== this.#lastNumber) {
+      this.#last = this.slots.get(number);
+      this.#lastNumber = number;
+    }
+    return this.#last;
+  }
+
+  /** Another table: `slots` begins anew. */
+  clearSlots(): void {
+    this.slots.clear();
+    this.#lastNumber = -1;
   }
 }
 

@@ -162,7 +162,7 @@ export class HostUpstream {
   }
 
   #slotOf(peer: HostPeer, slotNumber: number): HostSlot | undefined {
-    if (!this.#options.noPeerFence) return peer.slots.get(slotNumber);
+    if (!this.#options.noPeerFence) return peer.slotAt(slotNumber);
     return this.#routes.slotOfRow.find((slot) => slot.row?.used && slot.row.slot === slotNumber);
   }
 

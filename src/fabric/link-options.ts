@@ -128,8 +128,10 @@ export function checkLinkOptions(options: Partial<LinkOptions> = {}): LinkOption
     posted.dataUnits >= LARGEST_TLP_UNITS && completion.dataUnits >= LARGEST_TLP_UNITS,
     'a window has room for the largest TLP',
   );
+  assert(all.queueBytes >= LARGEST_TLP_BYTES, 'a queue has room for the largest TLP');
   return all;
 }
 
 /** 4 KiB of payload. */
 const LARGEST_TLP_UNITS = 256;
+const LARGEST_TLP_BYTES = 16 * LARGEST_TLP_UNITS + 20;
