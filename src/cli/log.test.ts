@@ -27,7 +27,7 @@ it('a log that is no terminal is plain, even where CI is set (regression: colour
   try {
     const { createLog: createFresh } = await import('./log.ts');
     createFresh('box-b1', { format: 'text' }).warn({ port: 7 }, 'refused');
-    expect(written.mock.calls.join('')).toMatch(/^[\d:.]{12} warn {2} box-b1 {2}refused port=7\n$/);
+    expect(written.mock.calls.join('')).toMatch(/^[\d:.]{12} warn {2}box-b1 {2}refused port=7\n$/);
   } finally {
     written.mockRestore();
   }
