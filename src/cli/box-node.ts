@@ -10,6 +10,7 @@ import { type AcceleratorDevice, createAccelerator } from '#devices/accel';
 import { BoxLinks } from '#fabric/box-links';
 import { BoxProxy } from '#fabric/box-proxy';
 import type { StartableTransport } from '#fabric/fault-transport';
+import { settleAfter } from '#fabric/settle-after';
 import type { Transport } from '#fabric/transport';
 import type { BoxConfig } from './box-config.ts';
 import type { CaptureBegin } from './capture-stream.ts';
@@ -112,21 +113,7 @@ export class BoxNode {
   accept(transport: StartableTransport, from?: string): void {
     if (from !== undefined) this.#cameFrom.set(transport, from);
     const user = this.links.accept(this.#clock.now(), transport);
-    transport.start({
-      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
-      turnEnd: (now) => {
-        user.turnEnd(now);
-        this.settle();
-      },
-      writable: (now) => {
-        user.writable(now);
-        this.settle();
-      },
-      closed: (now, reason) => {
-        user.closed(now, reason);
-        this.settle();
-      },
-    });
+    transport.start(settleAfter(user, () => this.settle()));
     this.settle();
   }
 

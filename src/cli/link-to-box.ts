@@ -8,6 +8,7 @@ import type { StartableTransport } from '#fabric/fault-transport';
 import { HostLink } from '#fabric/host-link';
 import type { LinkOptions } from '#fabric/link-options';
 import type { LinkUser } from '#fabric/link-user';
+import { settleAfter } from '#fabric/settle-after';
 import { NOBODY_LISTENS } from '#fabric/socket-endpoint';
 import { type LinkReport, reportLink } from './counter-report.ts';
 import type { PathToBox } from './host-config.ts';
@@ -102,22 +103,14 @@ export class LinkToBox {
     const user = link.connected(clock.now(), transport);
     const { resumes } = link.counters;
     let announced = false;
+    const settled = settleAfter(user, settle);
     transport.start({
-      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
+      ...settled,
       turnEnd: (now) => {
-        user.turnEnd(now);
-        settle();
+        settled.turnEnd(now);
         if (announced || link.state !== 'up') return;
         announced = true;
         this.#isUp(path, link.counters.resumes > resumes);
-      },
-      writable: (now) => {
-        user.writable(now);
-        settle();
-      },
-      closed: (now, reason) => {
-        user.closed(now, reason);
-        settle();
       },
     });
     settle();

@@ -9,9 +9,10 @@ import { BoxProxy, type BoxProxyOptions } from '#fabric/box-proxy';
 import type { LinkOptions } from '#fabric/link-options';
 import type { LinkUser } from '#fabric/link-user';
 import type { BoxRow } from '#fabric/mapping-table';
+import { settleAfter } from '#fabric/settle-after';
 import type { PeerIdentity } from '#fabric/transport';
 import type { VirtualListener } from '#fabric/virtual-network';
-import { afterEach, nobody } from './driven-transport.ts';
+import { silentUser } from './silent-user.ts';
 
 export interface VirtualBoxOptions extends Omit<BoxProxyOptions, 'boxId'> {
   readonly id: string;
@@ -56,10 +57,10 @@ export class VirtualBox {
     return {
       local: this.links.local,
       accept: (now, transport) => {
-        if (this.#dead) return nobody(transport);
+        if (this.#dead) return silentUser(transport);
         const user = this.links.accept(now, transport);
         this.settle();
-        return afterEach(user, () => this.settle());
+        return settleAfter(user, () => this.settle());
       },
     };
   }

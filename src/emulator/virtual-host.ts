@@ -9,13 +9,14 @@ import { HostProxy, type HostProxyOptions } from '#fabric/host-proxy';
 import type { LinkOptions } from '#fabric/link-options';
 import type { LinkUser } from '#fabric/link-user';
 import type { HostRow } from '#fabric/mapping-table';
+import { settleAfter } from '#fabric/settle-after';
 import type { PeerIdentity, Transport, TransportUser } from '#fabric/transport';
 import type { VirtualDialer, VirtualListener, VirtualPath } from '#fabric/virtual-network';
 import { HotPlug, type HotPlugEvents } from '#host/hot-plug';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import type { Outcome, Task, TaskScope } from '#host/task';
 import type { DownstreamFabric, RootSide } from '#pcie/root-port';
-import { afterEach, nobody } from './driven-transport.ts';
+import { silentUser } from './silent-user.ts';
 
 /** Puts observers between the parts of a host; each returns what the other side shall talk to. */
 export interface HostWatch {
@@ -126,10 +127,10 @@ export class VirtualHost {
     return {
       local: link.local,
       connected: (now: Nanos, transport: Transport): TransportUser => {
-        if (this.#dead) return nobody(transport);
+        if (this.#dead) return silentUser(transport);
         const user = link.connected(now, transport);
         this.settle();
-        return afterEach(user, () => this.settle());
+        return settleAfter(user, () => this.settle());
       },
       connectFailed: (now, reason) => {
         if (this.#dead) return;

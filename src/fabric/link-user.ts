@@ -1,5 +1,5 @@
 /**
- * What a proxy and its link say to each other. `Link` (link.ts) implements `LinkPort`; the proxies
+ * What a proxy and its link say to each other. `Session` (session.ts) implements `LinkPort`; the proxies
  * implement `LinkUser`.
  */
 import type { Nanos } from '#base/units';
@@ -29,7 +29,7 @@ export interface LinkPort {
    * full, as credits and the ordering table allow. Only while the session is up.
    */
   sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void;
-  /** Queues a slot state behind everything queued so far. */
+  /** Queues a slot state behind everything queued so far. TLPs queued later may overtake it. */
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void;
   /** Sends what is queued, in as few frames as hold it. */
   flush(now: Nanos): void;
