@@ -4,9 +4,10 @@
 
 const LAYERS = {
   base: [],
-  proto: [],
+  identity: ['base'],
+  proto: ['base'],
   pcie: ['base'],
-  fabric: ['base', 'pcie'],
+  fabric: ['base', 'identity', 'pcie'],
   devices: ['base', 'pcie'],
   host: ['base', 'pcie'],
   'vfio-user': ['base', 'pcie'],
@@ -15,10 +16,10 @@ const LAYERS = {
   report: ['base'],
   placement: ['base'],
   perfmodel: ['base', 'pcie', 'trace', 'report'],
-  emulator: ['base', 'pcie', 'fabric', 'devices', 'host', 'trace', 'report'],
+  emulator: ['base', 'identity', 'pcie', 'fabric', 'devices', 'host', 'trace', 'report'],
   simulator: ['base', 'placement', 'report'],
-  manager: ['base', 'proto', 'placement'],
-  agent: ['base', 'proto', 'pcie', 'fabric', 'devices', 'host', 'vfio-user', 'vm'],
+  manager: ['base', 'identity', 'proto', 'placement'],
+  agent: ['base', 'identity', 'proto', 'pcie', 'fabric', 'devices', 'host', 'vfio-user', 'vm'],
 };
 const everything = Object.keys(LAYERS);
 LAYERS.cli = [...everything, 'dashboard'];

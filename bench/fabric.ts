@@ -6,9 +6,9 @@
  *     npm run bench -- fabric [--output json] [--blocks 10] [--only codec|round-trip|rates]
  */
 import { parseArgs } from 'node:util';
-import { createAuthority, issueCertificate } from '#fabric/certificates';
+import { createAuthority, issueCertificate } from '#identity/certificates';
 import type { PeerIdentity } from '#fabric/transport';
-import type { TlsCredentials } from '#fabric/tls-identity';
+import type { TlsCredentials } from '#identity/tls-identity';
 import { codecFigures } from './support/codec.ts';
 import { type Figure, figure, printFigures } from './support/figures.ts';
 import { canPin, PinnedProcess } from './support/pinned-process.ts';

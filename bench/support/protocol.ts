@@ -1,5 +1,5 @@
 /** What the benchmark's parent and its two processes say to each other. */
-import type { TlsCredentials } from '#fabric/tls-identity';
+import type { TlsCredentials } from '#identity/tls-identity';
 
 export const TRANSPORTS = ['tcp', 'tls'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];

@@ -1,7 +1,7 @@
 /** The host's end of the raw baseline: see raw-server.ts. */
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import type { TlsCredentials } from '#fabric/tls-identity';
+import type { TlsCredentials } from '#identity/tls-identity';
 import { MMIO_ANSWER_BYTES, MMIO_REQUEST_BYTES, STREAM_WRITE_BYTES } from './protocol.ts';
 import { sendStream } from './raw-server.ts';
 

@@ -4,7 +4,7 @@
  */
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import type { TlsCredentials } from '#fabric/tls-identity';
+import type { TlsCredentials } from '#identity/tls-identity';
 import { MMIO_ANSWER_BYTES, MMIO_REQUEST_BYTES, STREAM_WRITE_BYTES } from './protocol.ts';
 
 export function listenRaw(credentials: TlsCredentials | undefined): Promise<number> {

@@ -4,7 +4,7 @@ import * as path from 'node:path';
 import { z } from 'zod';
 import type { DxpuError } from '#base/errors';
 import type { AcceleratorOptions } from '#devices/accel';
-import type { CredentialFiles } from '#fabric/tls-identity';
+import type { CredentialFiles } from '#identity/tls-identity';
 import type { LinkOptions } from '#fabric/link-options';
 import type { BoxRow } from '#fabric/mapping-table';
 import { checkBoxTable } from '#fabric/box-table';

@@ -1,7 +1,7 @@
 /** `dxpu box`: a box proxy with its devices, as a process. */
 import { DxpuError } from '#base/errors';
 import { type Listener, listenTransports } from '#fabric/socket-endpoint';
-import { loadCredentials } from '#fabric/tls-identity';
+import { loadCredentials } from '#identity/tls-identity';
 import type { PeerIdentity } from '#fabric/transport';
 import { type BoxConfig, readBoxConfig } from './box-config.ts';
 import { BoxNode } from './box-node.ts';

@@ -1,7 +1,7 @@
 /** What host and box configurations have in common: fields, with messages that say the way out. */
 import { z } from 'zod';
 import { DxpuError } from '#base/errors';
-import { isIdentityName } from '#fabric/tls-identity';
+import { isIdentityName } from '#identity/identity';
 import { shortened } from './config-file.ts';
 import { parseDuration, parseSize } from './quantity.ts';
 

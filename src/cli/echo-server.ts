@@ -4,7 +4,7 @@
  */
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import { secureOptions, type TlsCredentials } from '#fabric/tls-identity';
+import { secureOptions, type TlsCredentials } from '#identity/tls-identity';
 
 export interface EchoPorts {
   readonly tcpPort: number;

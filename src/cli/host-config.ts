@@ -2,7 +2,7 @@
 import * as path from 'node:path';
 import { z } from 'zod';
 import type { DxpuError } from '#base/errors';
-import type { CredentialFiles } from '#fabric/tls-identity';
+import type { CredentialFiles } from '#identity/tls-identity';
 import type { LinkOptions } from '#fabric/link-options';
 import type { HostRow } from '#fabric/mapping-table';
 import { checkHostTable } from '#fabric/host-table';

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { z } from 'zod';
 import { DxpuError } from '#base/errors';
 import { connectTransport } from '#fabric/socket-endpoint';
-import { loadCredentials, type TlsCredentials } from '#fabric/tls-identity';
+import { loadCredentials, type TlsCredentials } from '#identity/tls-identity';
 import type { PeerIdentity } from '#fabric/transport';
 import { AccessStatus } from '#host/cpu-access';
 import { configRead } from '#host/host-operations';

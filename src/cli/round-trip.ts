@@ -5,7 +5,7 @@
  */
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import { secureOptions, type TlsCredentials } from '#fabric/tls-identity';
+import { secureOptions, type TlsCredentials } from '#identity/tls-identity';
 import { ENTRY_HEADER_BYTES, SESSION_HEADER_BYTES } from '#fabric/frame';
 import type { EchoPorts } from './echo-server.ts';
 

@@ -15,7 +15,7 @@ export interface StartFiles {
 /** Writes certificates and configurations into `folder`, replacing those of an earlier start. */
 export async function writeStartFiles(folder: string, port: number): Promise<StartFiles> {
   // Slow to load, and needed here alone.
-  const { initAuthorityFiles, issueFiles } = await import('#fabric/certificates');
+  const { initAuthorityFiles, issueFiles } = await import('#identity/certificates');
   makeFolder(folder);
   const options = { nowMs: Date.now(), force: true };
   await initAuthorityFiles(folder, 'dxpu start', options);

@@ -16,7 +16,8 @@ import { type Hello, PROTOCOL_VERSION } from './hello.ts';
 import { LinkCounters } from './link-counters.ts';
 import { checkLinkOptions, type LinkOptions, type LinkTap } from './link-options.ts';
 import type { LinkUser } from './link-user.ts';
-import { identityName, type PeerIdentity, sameIdentity } from './peer-identity.ts';
+import { identityName, sameIdentity } from '#identity/identity';
+import type { PeerIdentity } from './transport.ts';
 import { Session, type SessionOwner } from './session.ts';
 import type { Transport, TransportUser } from './transport.ts';
 

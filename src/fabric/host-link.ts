@@ -23,7 +23,8 @@ import { LinkCounters } from './link-counters.ts';
 import { checkLinkOptions, type LinkOptions, type LinkTap } from './link-options.ts';
 import type { LinkUser } from './link-user.ts';
 import { freshHello, Session, type SessionOwner } from './session.ts';
-import { identityName, type PeerIdentity, sameIdentity } from './peer-identity.ts';
+import { identityName, sameIdentity } from '#identity/identity';
+import type { PeerIdentity } from './transport.ts';
 import type { Transport, TransportUser } from './transport.ts';
 
 export interface HostLinkSink {

@@ -9,13 +9,17 @@ import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { DirectInput, readDirectly } from './direct-input.ts';
 import { SocketTransport } from './socket-transport.ts';
-import { secureOptions, verifyPeer } from './tls-identity.ts';
-import type { ExpectedPeer, TlsCredentials } from './tls-identity.ts';
+import { secureOptions, verifyPeer } from '#identity/tls-identity';
+import type { ExpectedPeer, TlsCredentials } from '#identity/tls-identity';
 import type { PeerIdentity } from './transport.ts';
 
 /** How the bytes are protected. */
 export type Protection =
-  | { readonly kind: 'tls'; readonly credentials: TlsCredentials; readonly expected: ExpectedPeer }
+  | {
+      readonly kind: 'tls';
+      readonly credentials: TlsCredentials;
+      readonly expected: ExpectedPeer<PeerIdentity['kind']>;
+    }
   | { readonly kind: 'insecure-plain-tcp'; readonly peer: PeerIdentity };
 
 const DEFAULT_HANDSHAKE_TIMEOUT_MS = 5000;

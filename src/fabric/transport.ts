@@ -3,12 +3,10 @@
  * not, lossy or not (the link above makes it exact), authenticated, and gone once it has closed.
  */
 import type { Nanos } from '#base/units';
+import type { Identity } from '#identity/identity';
 
-/** Who is at the other end, as its certificate says: `spiffe://pool/host/ID` or `/box/ID`. */
-export interface PeerIdentity {
-  readonly kind: 'host' | 'box';
-  readonly id: string;
-}
+/** Who is at the other end, as its certificate says. */
+export type PeerIdentity = Identity<'host' | 'box'>;
 
 export interface Transport {
   readonly peer: PeerIdentity;

@@ -19,7 +19,7 @@ import { copyBytes } from '#base/copy-bytes';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import { identityName, sameIdentity } from './peer-identity.ts';
+import { identityName, sameIdentity } from '#identity/identity';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
 export interface VirtualPathOptions {

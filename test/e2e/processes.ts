@@ -14,7 +14,7 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { initAuthorityFiles, issueFiles } from '#fabric/certificates';
+import { initAuthorityFiles, issueFiles } from '#identity/certificates';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const MAIN = path.join(ROOT, 'dist/cli/main.js');

@@ -7,7 +7,7 @@ import * as tls from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { RealClock } from '#base/clock';
 import { connectTransport } from '#fabric/socket-endpoint';
-import { initAuthorityFiles, issueFiles } from '#fabric/certificates';
+import { initAuthorityFiles, issueFiles } from '#identity/certificates';
 import { buildDist, dxpu, isAlive, MAIN, Pool, Running, until } from './processes.ts';
 
 let pool: Pool;

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import * as path from 'node:path';
-import { type FileOptions, initAuthorityFiles, issueFiles } from '#fabric/certificates';
+import { type FileOptions, initAuthorityFiles, issueFiles } from '#identity/certificates';
 import { type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
 
 const DAY_MS = 86_400_000;

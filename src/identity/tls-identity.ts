@@ -1,6 +1,6 @@
 /**
  * Who is at the other end of a TLS connection. Both sides show a certificate of the pool's own CA
- * whose one URI name says what they are: `spiffe://pool/host/ID` or `spiffe://pool/box/ID`.
+ * whose one URI name says what they are: `spiffe://pool/KIND/ID`.
  *
  * Neither side lets Node refuse the peer by itself, for it does so without a reason that could be
  * shown; `verifyPeer` makes every check and names the one that failed. No byte of a peer is looked
@@ -12,53 +12,37 @@ import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
 import { DxpuError } from '#base/errors';
 import { errnoReason } from '#base/make-folder';
-import type { PeerIdentity } from './transport.ts';
-
-const TRUST_DOMAIN = 'pool';
-const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62})$/;
-const IDENTITY_URI = /^spiffe:\/\/pool\/(host|box)\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$/;
-
-/** Whether `id` may name a host or a box: 1 to 63 letters, digits, dots, dashes, underscores. */
-export function isIdentityName(id: string): boolean {
-  return ID.test(id);
-}
-
-export function identityUri(identity: PeerIdentity): string {
-  return `spiffe://${TRUST_DOMAIN}/${identity.kind}/${identity.id}`;
-}
-
-/** `undefined` when `uri` is not of the form `spiffe://pool/host/ID` or `spiffe://pool/box/ID`. */
-export function parseIdentityUri(uri: string): PeerIdentity | undefined {
-  const match = IDENTITY_URI.exec(uri);
-  if (match === null) return undefined;
-  return { kind: match[1] as PeerIdentity['kind'], id: match[2] as string };
-}
+import {
+  IDENTITY_FORM,
+  type Identity,
+  type IdentityKind,
+  identityUri,
+  parseIdentityUri,
+} from './identity.ts';
 
 /**
  * The identity in a certificate's subject alternative names, as Node prints them. Throws
  * `unauthenticated` unless there is exactly one URI name and it is an identity.
  */
-export function identityOfNames(subjectAltName: string | undefined): PeerIdentity {
+export function identityOfNames(subjectAltName: string | undefined): Identity {
   const uris = (subjectAltName ?? '').split(', ').filter((name) => name.startsWith('URI:'));
   const [uri] = uris;
   if (uri === undefined || uris.length > 1) {
     throw unauthenticated(
-      `its certificate has ${uris.length} URI names, it must have exactly one of the form ` +
-        `spiffe://${TRUST_DOMAIN}/host/ID or spiffe://${TRUST_DOMAIN}/box/ID`,
+      `its certificate has ${uris.length} URI names, it must have exactly one of the form ${IDENTITY_FORM}`,
     );
   }
   const identity = parseIdentityUri(uri.slice('URI:'.length));
   if (identity === undefined) {
     throw unauthenticated(
-      `the name ${uri.slice('URI:'.length)} in its certificate is not of the form ` +
-        `spiffe://${TRUST_DOMAIN}/host/ID or spiffe://${TRUST_DOMAIN}/box/ID`,
+      `the name ${uri.slice('URI:'.length)} in its certificate is not of the form ${IDENTITY_FORM}`,
     );
   }
   return identity;
 }
 
-export interface ExpectedPeer {
-  readonly kind: PeerIdentity['kind'];
+export interface ExpectedPeer<K extends IdentityKind = IdentityKind> {
+  readonly kind: K;
   /** Where given, the peer must be this one and no other. */
   readonly id?: string;
 }
@@ -68,7 +52,31 @@ export interface ExpectedPeer {
  * one identity expected. Returns the identity; throws `unauthenticated` or, for a valid peer that is
  * not the expected one, `permission_denied`.
  */
-export function verifyPeer(socket: TLSSocket, expected: ExpectedPeer): PeerIdentity {
+export function verifyPeer<K extends IdentityKind>(
+  socket: TLSSocket,
+  expected: ExpectedPeer<K>,
+): Identity<K> {
+  const identity = authenticatePeer(socket);
+  const { kind } = expected;
+  if (identity.kind !== kind) {
+    throw new DxpuError(
+      'permission_denied',
+      `it is ${identityUri(identity)}, a ${kind} is expected here`,
+      { details: { reason: 'wrong-kind', peer: identityUri(identity) } },
+    );
+  }
+  if (expected.id !== undefined && identity.id !== expected.id) {
+    throw new DxpuError(
+      'permission_denied',
+      `it is ${identityUri(identity)}, but ${kind} ${expected.id} is expected here`,
+      { details: { reason: 'wrong-identity', peer: identityUri(identity) } },
+    );
+  }
+  return { kind, id: identity.id };
+}
+
+/** As `verifyPeer`, for whoever takes peers of several kinds: the caller checks which it is. */
+export function authenticatePeer(socket: TLSSocket): Identity {
   if (socket.getProtocol() !== 'TLSv1.3') {
     throw unauthenticated(`it speaks ${socket.getProtocol()}, TLS 1.3 is needed`);
   }
@@ -79,22 +87,7 @@ export function verifyPeer(socket: TLSSocket, expected: ExpectedPeer): PeerIdent
     const code = String(socket.authorizationError);
     throw unauthenticated(certificateFault(code, certificate), { code });
   }
-  const identity = identityOfNames(certificate.subjectAltName);
-  if (identity.kind !== expected.kind) {
-    throw new DxpuError(
-      'permission_denied',
-      `it is ${identityUri(identity)}, a ${expected.kind} is expected here`,
-      { details: { reason: 'wrong-kind', peer: identityUri(identity) } },
-    );
-  }
-  if (expected.id !== undefined && identity.id !== expected.id) {
-    throw new DxpuError(
-      'permission_denied',
-      `it is ${identityUri(identity)}, but ${expected.kind} ${expected.id} is expected here`,
-      { details: { reason: 'wrong-identity', peer: identityUri(identity) } },
-    );
-  }
-  return identity;
+  return identityOfNames(certificate.subjectAltName);
 }
 
 function unauthenticated(message: string, details: Record<string, unknown> = {}): DxpuError {
@@ -123,7 +116,7 @@ function certificateFault(code: string, certificate: X509Certificate): string {
 
 /** PEM texts of one process: its CA, its certificate, its key, and who it is. */
 export interface TlsCredentials {
-  readonly identity: PeerIdentity;
+  readonly identity: Identity;
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
@@ -142,7 +135,7 @@ export interface CredentialFiles {
  */
 export function loadCredentials(
   files: CredentialFiles,
-  identity: PeerIdentity,
+  identity: Identity,
   nowMs: number,
 ): TlsCredentials {
   const ca = readPem(files.ca, 'CA certificate');
@@ -173,7 +166,7 @@ export function loadCredentials(
     );
   }
   checkTime(certificate, files.cert, identity, nowMs);
-  let named: PeerIdentity;
+  let named: Identity;
   try {
     named = identityOfNames(certificate.subjectAltName);
   } catch (error) {
@@ -196,7 +189,7 @@ export function loadCredentials(
 function checkTime(
   certificate: X509Certificate,
   file: string,
-  identity: PeerIdentity,
+  identity: Identity,
   nowMs: number,
 ): void {
   if (nowMs > Date.parse(certificate.validTo)) {
@@ -214,7 +207,7 @@ function checkTime(
   }
 }
 
-function issueHint(identity: PeerIdentity): string {
+function issueHint(identity: Identity): string {
   return `dxpu cert issue ${identity.kind} ${identity.id}`;
 }
 

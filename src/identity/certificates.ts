@@ -10,9 +10,9 @@ import * as path from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { DxpuError } from '#base/errors';
 import { errnoReason, makeFolder, removeFolders } from '#base/make-folder';
-import { identityUri, isIdentityName, parseCertificate, parsePrivateKey } from './tls-identity.ts';
+import { type Identity, identityUri, isIdentityName } from './identity.ts';
+import { parseCertificate, parsePrivateKey } from './tls-identity.ts';
 import type { CredentialFiles } from './tls-identity.ts';
-import type { PeerIdentity } from './transport.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const DAY_MS = 86_400_000;
@@ -59,7 +59,7 @@ export interface IssueOptions {
 /** A new key and a certificate of `authority` with the one URI name of `identity`. */
 export async function issueCertificate(
   authority: KeyAndCertificate,
-  identity: PeerIdentity,
+  identity: Identity,
   options: IssueOptions,
 ): Promise<KeyAndCertificate> {
   if (!isIdentityName(identity.id)) {
@@ -136,7 +136,7 @@ export async function initAuthorityFiles(
 /** Issues KIND-ID.pem and KIND-ID-key.pem into `folder`, which holds the CA. */
 export async function issueFiles(
   folder: string,
-  identity: PeerIdentity,
+  identity: Identity,
   options: FileOptions,
 ): Promise<CredentialFiles> {
   const authority = readAuthority(folder);

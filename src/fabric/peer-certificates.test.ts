@@ -16,6 +16,7 @@ import * as tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RealClock } from '#base/clock';
 import type { DxpuError } from '#base/errors';
+import { isIdentityName, parseIdentityUri } from '#identity/identity';
 import {
   createAuthority,
   initAuthorityFiles,
@@ -23,16 +24,14 @@ import {
   issueFiles,
   issueWithNames,
   type KeyAndCertificate,
-} from './certificates.ts';
+} from '#identity/certificates';
 import { connectTransport, listenTransports, type Listener } from './socket-endpoint.ts';
 import {
   type ExpectedPeer,
   identityOfNames,
-  isIdentityName,
   loadCredentials,
-  parseIdentityUri,
   type TlsCredentials,
-} from './tls-identity.ts';
+} from '#identity/tls-identity';
 import type { PeerIdentity } from './transport.ts';
 
 const clock = new RealClock();
@@ -64,7 +63,7 @@ interface Meeting {
 async function meet(
   serverHas: TlsCredentials,
   clientHas: TlsCredentials,
-  clientExpects: ExpectedPeer = { kind: 'box', id: 'b1' },
+  clientExpects: ExpectedPeer<PeerIdentity['kind']> = { kind: 'box', id: 'b1' },
 ): Promise<Meeting> {
   const result: Meeting = { server: {}, client: {} };
   let listener: Listener | undefined;
@@ -121,7 +120,7 @@ describe('identities', () => {
       id: 'rack-1.b_2',
     });
     for (const wrong of [
-      'spiffe://pool/manager/m1',
+      'spiffe://pool/printer/m1',
       'spiffe://other/host/h1',
       'spiffe://pool/host/',
       'spiffe://pool/host/a/b',
