@@ -91,15 +91,49 @@ export async function install() {
   await exclusively(async () => {
     if (read(stamp) === wanted) return;
     if (!matchesInstalled(lockText)) {
+      await provideCompiler();
       progress('installing packages');
       // Compilers and checkers are development packages: needed whatever
       // NODE_ENV says.
       const args = ['ci', '--no-audit', '--no-fund', '--include=dev', '--loglevel=error'];
       const { status } = await npm(args, { cwd: root, toStderr: true });
-      if (stopped() || status !== 0) throw new Failure('npm ci failed, see above', status || 1);
+      if (stopped() || status !== 0) {
+        throw new Failure(`npm ci failed, see above${compilerHint()}`, status || 1);
+      }
     }
     fs.writeFileSync(stamp, wanted);
   });
+}
+
+// A package with native code is compiled where no build of it is offered for this machine.
+const COMPILER = { make: 'make', 'g++': 'g++', python3: 'python3' };
+
+/** @returns {string[]} Debian packages of what is not there */
+function missingTools() {
+  const folders = (process.env.PATH ?? '').split(path.delimiter);
+  return Object.entries(COMPILER)
+    .filter(([tool]) => !folders.some((folder) => fs.existsSync(path.join(folder, tool))))
+    .map(([, name]) => name);
+}
+
+function compilerHint() {
+  const missing = missingTools();
+  return missing.length === 0
+    ? ''
+    : `. A package had to be compiled, and there is no ${missing.join(', no ')}: install that first`;
+}
+
+/** Installs a compiler where there is none, and where that is ours to do: as root, with apt. */
+async function provideCompiler() {
+  const missing = missingTools();
+  const ours = process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get');
+  if (missing.length === 0 || !ours) return;
+  progress(`installing Debian packages: ${missing.join(' ')}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  for (const args of [['update'], ['install', '-y', '--no-install-recommends', ...missing]]) {
+    // What fails here shows in what follows, with a hint.
+    await run('apt-get', ['-qq', ...args], { cwd: root, toStderr: true, env });
+  }
 }
 
 /**
