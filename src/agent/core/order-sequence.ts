@@ -13,7 +13,9 @@ export class OrderSequence {
   #revision = 0;
   #applied = 0;
   #refused = '';
+  #isPending = false;
 
+  /** `takesAny`: test only, see `AgentFaults.appliesStaleOrder`. */
   constructor(kind: 'box' | 'host', takesAny: boolean) {
     this.#kind = kind;
     this.#takesAny = takesAny;
@@ -29,12 +31,12 @@ export class OrderSequence {
     return this.#refused;
   }
 
-  /** Whether the newest order waits to be put in force. */
+  /** Whether the newest order, maybe of an earlier stream, could not be put in force yet. */
   get isPending(): boolean {
-    return this.#applied !== this.#revision;
+    return this.#isPending;
   }
 
-  /** A new stream: its orders count from 1 again. */
+  /** A new stream: its orders count from 1 again, and nothing was said of any. */
   begin(): void {
     this.#revision = 0;
     this.#applied = 0;
@@ -55,16 +57,20 @@ export class OrderSequence {
     this.#revision = order.revision;
   }
 
-  /** The newest order was tried: `refused` is why it could not be put in force, '' if it was. */
-  tried(refused: string, counts: boolean): void {
-    if (counts) this.#applied = this.#revision;
-    this.#refused = refused;
+  /**
+   * The newest order was tried: `refused` is why it could not be put in force, '' if it was.
+   * `claims`: test only, it counts as in force all the same.
+   */
+  tried(refused: string, claims: boolean): void {
+    if (refused === '' || claims) this.#applied = this.#revision;
+    this.#isPending = refused !== '';
+    this.#refused = claims || this.#revision === 0 ? '' : refused;
   }
 
   #faultOf(order: Numbered): string | undefined {
     if (order.kind !== this.#kind) return `it is for a ${order.kind}, this is a ${this.#kind}`;
     const next = this.#revision + 1;
-    if (order.revision !== next) return `${next} is the next of this stream`;
+    if (order.revision !== next) return `order ${next} is the next of this stream`;
     if (next === 1 && !order.whole) return 'the first of a stream must be a whole one';
     return undefined;
   }

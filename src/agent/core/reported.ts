@@ -3,7 +3,7 @@
 export class Reported<T> {
   readonly #keyOf: (item: T) => string | number;
   readonly #isNews: (before: T, after: T) => boolean;
-  #items = new Map<string | number, T>();
+  readonly #items = new Map<string | number, T>();
 
   /** `isNews`: whether the two differ by enough to be said. Default: by anything. */
   constructor(
@@ -35,8 +35,8 @@ export class Reported<T> {
     for (const item of items) this.#items.set(this.#keyOf(item), item);
   }
 
-  /** Everything there is goes into the report. */
-  noteWhole(items: readonly T[]): void {
-    this.#items = new Map(items.map((item) => [this.#keyOf(item), item]));
+  /** A whole report begins: nothing of before counts. */
+  clear(): void {
+    this.#items.clear();
   }
 }

@@ -1,5 +1,7 @@
 /**
- * Brings the rows of a plane to those ordered. A generation is put in force once: a row the plane has
+ * Brings the rows of a plane to those ordered.
+ *
+ * A generation is put in force once for a slot, and none comes after a higher one: a row the plane has
  * lost by itself stays out, for what was bound under it has gone with it (invariant 6c). A slot whose
  * row gets another generation is emptied first, so that the plane sees the old one leave.
  */
@@ -19,52 +21,65 @@ export interface RowPlane<R extends Row> {
 export class RowsInForce<R extends Row> {
   readonly #plane: RowPlane<R>;
   readonly #keepsOld: boolean;
-  /** What was last put in force, by slot. */
-  #rows = new Map<number, R>();
+  readonly #highest = new Map<number, number>();
+  /** What was last put in force. */
+  #rows: readonly R[] = [];
 
+  /** `keepsOld`: test only, see `AgentFaults.keepsOldRow`. */
   constructor(plane: RowPlane<R>, keepsOld: boolean) {
     this.#plane = plane;
     this.#keepsOld = keepsOld;
   }
 
-  /** The generation last put in force for a slot. */
-  generationOf(slot: number): number | undefined {
-    return this.#rows.get(slot)?.generation;
+  /** Whether the row of a slot was put in force and not taken out since. */
+  has(slot: number, generation: number): boolean {
+    return this.#rows.some((row) => row.slot === slot && row.generation === generation);
   }
 
   /** '' when the plane has taken these rows, otherwise why not. */
   apply(wanted: readonly R[]): string {
     const shown = this.#plane.shown();
-    const isLost = (row: R): boolean =>
-      this.generationOf(row.slot) === row.generation && shown.get(row.slot) !== row.generation;
-    const next = wanted.filter((row) => !isLost(row));
+    for (const [slot, generation] of shown) this.#used(slot, generation);
+    const next = wanted.filter(
+      (row) =>
+        shown.get(row.slot) === row.generation ||
+        row.generation > (this.#highest.get(row.slot) ?? 0),
+    );
     if (this.#keepsOld) {
       const named = new Set(next.map((row) => row.slot));
-      for (const row of this.#rows.values()) if (!named.has(row.slot)) next.push(row);
+      next.push(...this.#rows.filter((row) => !named.has(row.slot)));
     }
-    const staying = next.filter((row) => {
-      const generation = shown.get(row.slot);
-      return generation === undefined || generation === row.generation;
-    });
-    if (staying.length < next.length) {
-      const stayingNow = staying.filter((row) => shown.has(row.slot));
-      const refused = this.#set(stayingNow, wanted);
+    const isReplaced = next.some(
+      (row) => (shown.get(row.slot) ?? row.generation) !== row.generation,
+    );
+    if (isReplaced) {
+      const refused = this.#set(next.filter((row) => shown.get(row.slot) === row.generation));
       if (refused !== '') return refused;
     }
-    return this.#set(next, wanted);
+    return this.#set(next);
   }
 
-  #set(rows: readonly R[], wanted: readonly R[]): string {
+  #set(rows: readonly R[]): string {
     const refused = this.#plane.set(rows);
     if (refused !== '') return refused;
-    const after = new Map(rows.map((row) => [row.slot, row]));
-    // Still ordered, but lost: remembered, so that it does not come back with the next order.
-    for (const row of wanted) {
-      const before = this.#rows.get(row.slot);
-      if (before?.generation === row.generation && !after.has(row.slot))
-        after.set(row.slot, before);
-    }
-    this.#rows = after;
+    this.#rows = rows;
+    for (const row of rows) this.#used(row.slot, row.generation);
     return '';
   }
+
+  #used(slot: number, generation: number): void {
+    if (generation > (this.#highest.get(slot) ?? 0)) this.#highest.set(slot, generation);
+  }
+}
+
+/** Generations by slot, of the slots that have a row. */
+export function generationsOf(
+  slots: readonly {
+    readonly slot: number;
+    readonly row: { readonly generation: number } | undefined;
+  }[],
+): ReadonlyMap<number, number> {
+  const generations = new Map<number, number>();
+  for (const { slot, row } of slots) if (row !== undefined) generations.set(slot, row.generation);
+  return generations;
 }
