@@ -5,7 +5,7 @@
 const LAYERS = {
   base: [],
   identity: ['base'],
-  proto: ['base'],
+  proto: ['base', 'identity'],
   pcie: ['base'],
   fabric: ['base', 'identity', 'pcie'],
   devices: ['base', 'pcie'],
