@@ -56,7 +56,14 @@ export function verifyPeer<K extends IdentityKind>(
   socket: TLSSocket,
   expected: ExpectedPeer<K>,
 ): Identity<K> {
-  const identity = authenticatePeer(socket);
+  return expectIdentity(authenticatePeer(socket), expected);
+}
+
+/** `identity` where it is the one expected; throws `permission_denied` otherwise. */
+export function expectIdentity<K extends IdentityKind>(
+  identity: Identity,
+  expected: ExpectedPeer<K>,
+): Identity<K> {
   const { kind } = expected;
   if (identity.kind !== kind) {
     throw new DxpuError(
@@ -94,12 +101,20 @@ function unauthenticated(message: string, details: Record<string, unknown> = {})
   return new DxpuError('unauthenticated', message, { details });
 }
 
-function certificateFault(code: string, certificate: X509Certificate): string {
+/** What a code of OpenSSL says of a peer's certificate, for people. */
+export function certificateFault(
+  code: string,
+  certificate?: Pick<X509Certificate, 'validFrom' | 'validTo'>,
+): string {
   switch (code) {
-    case 'CERT_HAS_EXPIRED':
-      return `its certificate expired on ${certificate.validTo}: issue a new one with dxpu cert issue`;
-    case 'CERT_NOT_YET_VALID':
-      return `its certificate is not valid before ${certificate.validFrom}: compare the clocks`;
+    case 'CERT_HAS_EXPIRED': {
+      const when = certificate === undefined ? 'has expired' : `expired on ${certificate.validTo}`;
+      return `its certificate ${when}: issue a new one with dxpu cert issue`;
+    }
+    case 'CERT_NOT_YET_VALID': {
+      const when = certificate === undefined ? 'yet' : `before ${certificate.validFrom}`;
+      return `its certificate is not valid ${when}: compare the clocks`;
+    }
     case 'UNABLE_TO_GET_ISSUER_CERT':
     case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
     case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
