@@ -12,7 +12,9 @@ export interface Store {
   /**
    * One durable transaction: on return it survives the death of the process and of the machine. Fails
    * with a `DxpuError` and then nothing of it is there: `resource_exhausted` for a full disk, `aborted`
-   * for what the schema refuses (a bug of the caller), `unavailable` for a disk that fails.
+   * for what the schema refuses (a bug of the caller), `unavailable` for a disk that fails, `data_loss`
+   * for a damaged file. After `unavailable` alone, the batch may be there at the next start all the
+   * same: whether the disk has it is what nobody could say.
    */
   commit(batch: Batch): void;
   /** Entries with position > `after`, in order, at most `limit`; of one binding where given. */
