@@ -10,6 +10,11 @@ export interface PoolCoreOptions {
   /** Wall clock for records, in ms since 1970. It may jump: nothing is timed by it. */
   readonly wallMs: () => number;
   readonly timeouts?: Partial<PoolTimeouts>;
+  /**
+   * Called for each step that a turn decides, before its batch is taken: `name` is that of a row of
+   * `TRANSITIONS`, or `free>reserved`. For crash points and for counting which rows a test has reached.
+   */
+  readonly onTransition?: (name: string, binding: string) => void;
   readonly faults?: PoolFaults;
 }
 

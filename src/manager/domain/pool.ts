@@ -39,9 +39,15 @@ export interface Pool extends Timed, PoolQueries {
   report(now: Nanos, session: AgentSessionId, report: AgentReport): void;
   disconnected(now: Nanos, session: AgentSessionId): void;
 
-  /** What has changed since the last batch; `undefined` when nothing has. */
+  /**
+   * What has changed since the last batch; `undefined` when nothing of the store has. Ends the turn:
+   * what the turn wants told to others is settled here too.
+   */
   takeBatch(): Batch | undefined;
-  /** The batch taken last is durable: its effects go out. */
+  /**
+   * The batch taken last is durable: its effects go out. Called once after every `takeBatch`, also
+   * when there was no batch: a refusal and an order may need nothing of the store.
+   */
   committed(now: Nanos): void;
 }
 
