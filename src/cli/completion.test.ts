@@ -23,7 +23,11 @@ describe('completion', () => {
   });
 
   it('gives the values of --output within subcommands, in either form (regression: none)', async () => {
-    expect((await complete('accel', 'run', '--output', '')).values).toEqual(['text', 'json']);
+    expect((await complete('accel', 'run', '--output', '')).values).toEqual([
+      'table',
+      'json',
+      'yaml',
+    ]);
     expect((await complete('status', '--output=j')).values).toEqual(['json']);
   });
 

@@ -1,7 +1,13 @@
 /** Talks to the control socket of a running process; the protocol is in control-server.ts. */
 import * as net from 'node:net';
 import { DxpuError, type DxpuErrorCode } from '#base/errors';
-import { isRunning, knownProcesses, type KnownProcess, pidOf } from './state-folder.ts';
+import {
+  isRunning,
+  knownProcesses,
+  type KnownProcess,
+  pidOf,
+  type ProcessKind,
+} from './state-folder.ts';
 
 /** A process that works answers such a request at once, a busy one after a job's slice. */
 const ANSWER_WITHIN_MS = 5000;
@@ -214,7 +220,7 @@ export function combined(errors: readonly DxpuError[]): DxpuError | undefined {
 export async function findProcess(
   folder: string,
   wanted: string | undefined,
-  kind: 'host' | 'box' | undefined,
+  kind: ProcessKind | undefined,
 ): Promise<KnownProcess> {
   const { running, unreachable } = await someProcesses(folder);
   const isNamed = (one: KnownProcess): boolean =>

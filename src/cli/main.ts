@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Entry of the `dxpu` command. */
 import { CommanderError } from 'commander';
-import { OUTPUT_FORMATS, type OutputFormat, reportError, UsageError } from './output.ts';
+import { type OutputFormat, parseOutputFormat, reportError, UsageError } from './output.ts';
 import { fileProblem } from './file-problem.ts';
 import { withHelpWords } from './help-words.ts';
 import { buildProgram } from './program.ts';
@@ -54,7 +54,7 @@ function usageMessage(error: CommanderError): string {
 function outputFormat(argv: readonly string[]): OutputFormat {
   const at = argv.findIndex((word) => word === '--output' || word.startsWith('--output='));
   const word = argv[at] === '--output' ? argv[at + 1] : argv[at]?.slice('--output='.length);
-  return OUTPUT_FORMATS.find((known) => known === word) ?? 'text';
+  return parseOutputFormat(word) ?? 'table';
 }
 
 await main(process.argv.slice(2));

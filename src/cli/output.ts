@@ -5,8 +5,15 @@
 import type { Writable } from 'node:stream';
 import { DxpuError } from '#base/errors';
 
-export const OUTPUT_FORMATS = ['text', 'json'] as const;
+export const OUTPUT_FORMATS = ['table', 'json', 'yaml'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+/** What machines read. */
+export type DataFormat = Exclude<OutputFormat, 'table'>;
+
+/** `undefined` for none of them; `text` is another word for `table`. */
+export function parseOutputFormat(word: string | undefined): OutputFormat | undefined {
+  return word === 'text' ? 'table' : OUTPUT_FORMATS.find((known) => known === word);
+}
 
 /** Wrong usage: what commander would say, from our own checks of arguments. */
 export class UsageError extends Error {
@@ -17,8 +24,17 @@ export function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-export function printJson(value: unknown): void {
-  printLine(JSON.stringify(value));
+/** A result as one line of JSON or as a YAML document. */
+export async function printData(value: unknown, format: DataFormat): Promise<void> {
+  if (format === 'json') printLine(JSON.stringify(value));
+  else process.stdout.write(await yamlOf(value));
+}
+
+/** YAML in block style. What JSON leaves out (`undefined`) is left out here too. */
+export async function yamlOf(value: unknown): Promise<string> {
+  // Slow to load, and rarely asked for.
+  const { stringify } = await import('yaml');
+  return stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 });
 }
 
 export function printNote(line: string): void {
@@ -59,26 +75,50 @@ export class LineWriter {
 }
 
 /** Columns padded to the widest cell; numbers to the right. Plain text, so that it greps well. */
-export function formatTable(
-  header: readonly string[],
-  rows: readonly (readonly (string | number)[])[],
-): string {
-  const widths = header.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => String(row[column] ?? '').length)),
-  );
-  const line = (cells: readonly (string | number)[]): string =>
-    cells
+export function formatTable(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const table = new GrowingTable(header);
+  return table.lines(rows).join('\n');
+}
+
+export type Cell = string | number;
+
+/** A table whose rows come in portions: a column is as wide as all it has held so far. */
+export class GrowingTable {
+  readonly #header: readonly string[];
+  readonly #widths: number[];
+  #isBegun = false;
+
+  /** `least` are widths to begin with, where what comes later is known to be wider. */
+  constructor(header: readonly string[], least: readonly number[] = []) {
+    this.#header = header;
+    this.#widths = header.map((title, column) => Math.max(title.length, least[column] ?? 0));
+  }
+
+  /** The next lines; the first portion has the header, be it empty or not. */
+  lines(rows: readonly (readonly Cell[])[]): string[] {
+    for (const [column, width] of this.#widths.entries()) {
+      let widest = width;
+      for (const row of rows) widest = Math.max(widest, String(row[column] ?? '').length);
+      this.#widths[column] = widest;
+    }
+    const header = this.#isBegun ? [] : [this.#line(this.#header)];
+    this.#isBegun = true;
+    return [...header, ...rows.map((row) => this.#line(row))];
+  }
+
+  #line(cells: readonly Cell[]): string {
+    return cells
       .map((cell, column) => {
-        const width = widths[column] ?? 0;
+        const width = this.#widths[column] ?? 0;
         const text = String(cell);
         return typeof cell === 'number' ? text.padStart(width) : text.padEnd(width);
       })
       .join('  ')
       .trimEnd();
-  return [line(header), ...rows.map((row) => line(row))].join('\n');
+  }
 }
 
-/** The object an error becomes with `--output json`, and on the control socket. */
+/** The object an error becomes with `--output json` or `yaml`, and on the control socket. */
 export interface ErrorObject {
   readonly code: string;
   readonly message: string;
@@ -93,9 +133,12 @@ export function errorObject(thrown: unknown): ErrorObject {
   return { code: error.code, message: error.message, details: error.details };
 }
 
-/** Reports an error on stderr, one message, no stack unless asked for. */
+/**
+ * Reports an error on stderr, one message, no stack unless asked for. For machines it is one line of
+ * JSON, which is YAML too.
+ */
 export function reportError(thrown: unknown, format: OutputFormat, debug: boolean): void {
-  if (format === 'json')
+  if (format !== 'table')
     process.stderr.write(`${JSON.stringify({ error: errorObject(thrown) })}\n`);
   else process.stderr.write(`dxpu: ${errorObject(thrown).message}\n`);
   if (debug) {

@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DxpuError } from '#base/errors';
+import { isIdentityName } from '#identity/identity';
+import { OUTPUT_FORMATS, type OutputFormat, parseOutputFormat } from './output.ts';
 import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
 
 /** Wraps a parser so that its complaint is one of usage. */
@@ -17,10 +19,25 @@ function checked<T>(parse: (text: string) => T): (text: string) => T {
 
 export const whole = (low: number, high: number): ((text: string) => number) =>
   checked((text) => parseWhole(text, low, high));
+export const outputFormat = checked((text: string): OutputFormat => {
+  const format = parseOutputFormat(text);
+  if (format !== undefined) return format;
+  throw new DxpuError('invalid_argument', `Allowed choices are ${OUTPUT_FORMATS.join(', ')}.`);
+});
+export const name = checked(parseName);
 export const duration = checked(parseDuration);
 export const share = checked(parseShare);
 export const size = checked(parseSize);
 export const rate = checked(parseRate);
+
+function parseName(text: string): string {
+  if (isIdentityName(text)) return text;
+  throw new DxpuError(
+    'invalid_argument',
+    `${JSON.stringify(text.slice(0, 80))} cannot be a name: 1 to 63 letters, digits, dots, dashes ` +
+      'and underscores, beginning with a letter or digit',
+  );
+}
 
 /** An option that may be given again: all its values, in order. */
 export const several =
@@ -44,7 +61,7 @@ export const stateOption = (): Option =>
   );
 
 export const processOption = (): Option =>
-  new Option('--process <name>', 'which process, where several run: host-h1, box-b1');
+  new Option('--process <name>', 'which process, where several run: host-h1, box-b1, manager-m1');
 
 export function version(): string {
   const file = new URL('../../package.json', import.meta.url);

@@ -4,22 +4,20 @@
  */
 import { Argument, Command, Option } from 'commander';
 import { OUTPUT_FORMATS } from './output.ts';
+import { addPool } from './program-pool.ts';
+import { addCertificates, addTools } from './program-tools.ts';
 import {
   duration,
   examples,
+  outputFormat,
   processOption,
-  rate,
-  several,
   share,
-  size,
   stateOption,
   version,
   whole,
 } from './program-options.ts';
+import { USUAL_SIZES } from './pool-words.ts';
 import { STATUS_WORDS } from './status-words.ts';
-
-/** More than any authority lives; what is left of it is checked where it is known. */
-const MAX_DAYS = 100_000;
 
 export function buildProgram(): Command {
   const program = new Command('dxpu')
@@ -32,14 +30,18 @@ export function buildProgram(): Command {
     .addOption(
       new Option('--output <format>', 'how results and errors are printed')
         .choices(OUTPUT_FORMATS)
-        .default('text'),
+        .argParser(outputFormat)
+        .default('table'),
     )
     .addOption(new Option('--debug', 'show where an error comes from; $DXPU_DEBUG'));
   examples(program, [
-    'dxpu start                          # a box with two accelerators and a host, on this machine',
-    'dxpu accel run sgemm --size 256     # on the running host',
+    'dxpu up                             # a whole pool on this machine, in the background',
+    'dxpu bind --gpus 2 --host h1 --wait # two GPU nodes for host h1',
+    'dxpu accel run sgemm --process host-h1 --slot 0',
     'dxpu bandwidth --gen 4 --lanes 16 --rtt 6.8us --tags 140 --mrrs 128',
   ]);
+  addWholePool(program);
+  addPool(program);
   addProcesses(program);
   addControl(program);
   addAccel(program);
@@ -56,11 +58,11 @@ export function buildProgram(): Command {
   return program;
 }
 
-function addProcesses(program: Command): void {
+function addWholePool(program: Command): void {
   examples(
     program
       .command('start')
-      .description('start a box and a host on this machine, and run an sgemm on each accelerator')
+      .description('a whole pool on this machine, put through its paces, and ended with Ctrl-C')
       .option('--once', 'end after the first results')
       .addOption(stateOption())
       .option('--size <n>', 'rows and columns of the matrices', whole(1, 640), 128)
@@ -69,15 +71,57 @@ function addProcesses(program: Command): void {
       ),
     ['dxpu start', 'dxpu start --once', 'dxpu start --state ./dxpu-demo'],
   );
-  for (const kind of ['box', 'host'] as const) {
+  examples(
+    program
+      .command('up')
+      .description('start what does not run of a pool on this machine: a manager, boxes and hosts')
+      .addOption(sizeOption('boxes', 'boxes', 1, 64))
+      .addOption(sizeOption('gpus', 'GPU nodes in each box', 1, 64))
+      .addOption(sizeOption('hosts', 'hosts', 1, 64))
+      .addOption(sizeOption('slots', 'virtual slots of each host', 1, 31))
+      .addOption(stateOption())
+      .action(async (_options, command: Command) =>
+        (await import('./commands/up.ts')).up(command.optsWithGlobals()),
+      ),
+    ['dxpu up', 'dxpu up --boxes 4 --gpus 8 --hosts 3 --slots 8 --state ./lab'],
+  );
+  examples(
+    program
+      .command('down')
+      .description('end all processes of the pool; what the manager knows stays')
+      .option('--purge', 'and remove configurations, certificates, bindings and logs')
+      .addOption(stateOption())
+      .action(async (_options, command: Command) =>
+        (await import('./commands/down.ts')).down(command.optsWithGlobals()),
+      ),
+    ['dxpu down', 'dxpu down --purge --state ./lab'],
+  );
+}
+
+/** Given or not matters: a pool that is there keeps its sizes. */
+function sizeOption(
+  word: keyof typeof USUAL_SIZES,
+  text: string,
+  low: number,
+  high: number,
+): Option {
+  return new Option(`--${word} <n>`, `how many ${text}`)
+    .argParser(whole(low, high))
+    .default(undefined, `${USUAL_SIZES[word]}, or as before`);
+}
+
+const PROCESS_TEXTS = {
+  manager: 'run a manager: it owns the pool, and decides who gets which GPU nodes',
+  box: 'run a box proxy with the devices of its configuration',
+  host: 'run a host proxy with a soft host behind it',
+} as const;
+
+function addProcesses(program: Command): void {
+  for (const kind of ['manager', 'box', 'host'] as const) {
     examples(
       program
         .command(kind)
-        .description(
-          kind === 'box'
-            ? 'run a box proxy with the devices of its configuration'
-            : 'run a host proxy with a soft host behind it',
-        )
+        .description(PROCESS_TEXTS[kind])
         .requiredOption('--config <file>', 'configuration in YAML')
         .addOption(stateOption())
         .option('--check', 'check the configuration and end')
@@ -95,15 +139,22 @@ function addProcesses(program: Command): void {
             'error',
           ]),
         )
-        .action(async (options) =>
-          kind === 'box'
-            ? (await import('./box-process.ts')).runBox(options)
-            : (await import('./host-process.ts')).runHost(options),
-        ),
+        .action(async (options) => {
+          switch (kind) {
+            case 'manager':
+              return (await import('./manager-process.ts')).runManager(options);
+            case 'box':
+              return (await import('./box-process.ts')).runBox(options);
+            case 'host':
+              return (await import('./host-process.ts')).runHost(options);
+          }
+        }),
       [
         `dxpu ${kind} --config ${kind}.yaml`,
         `dxpu ${kind} --config ${kind}.yaml --check`,
-        `kill -HUP PID     # reads the table of ${kind}.yaml again; so does dxpu reload`,
+        ...(kind === 'manager'
+          ? []
+          : [`kill -HUP PID     # reads the table of ${kind}.yaml again; so does dxpu reload`]),
       ],
     );
   }
@@ -113,7 +164,7 @@ function addControl(program: Command): void {
   examples(
     program
       .command('status')
-      .description('what the running processes do: slots, links, counters, round trips')
+      .description('the pool in numbers, and what the running processes do: slots, links, counters')
       .addOption(stateOption())
       .addOption(processOption())
       .action(async (_options, command: Command) =>
@@ -215,109 +266,5 @@ function addAccel(program: Command): void {
       'dxpu accel run sgemm --slot 1 -m 64 -n 32 -k 128 --seed 7',
       'dxpu accel run saxpy --size 100000 --iterations 10 --output json',
     ],
-  );
-}
-
-function addTools(program: Command): void {
-  examples(
-    program
-      .command('bandwidth')
-      .description('what a PCIe link can carry, and what a round trip leaves of it')
-      .option('--gen <n>', 'generation, 1 to 6', whole(1, 6), 3)
-      .option('--lanes <n>', '1, 2, 4, 8, 12, 16 or 32', whole(1, 32), 16)
-      .option('--mps <bytes>', 'maximum payload size', size, 256)
-      .option('--mrrs <bytes>', 'maximum read request size', size, 512)
-      .option('--rcb <bytes>', 'read completion boundary', size, 64)
-      .addOption(
-        new Option('--address-bits <bits>', 'of memory requests')
-          .choices(['32', '64'])
-          .default('64'),
-      )
-      .option('--ecrc', 'an end-to-end CRC in each TLP')
-      .option('--split-at-rcb', 'completions in pieces of RCB, not of MPS')
-      .option(
-        '--transfer <bytes>',
-        'a transfer size instead of the usual ones; may be given again',
-        several(size),
-      )
-      .option('--tags <n>', 'reads a device has outstanding', whole(1, 1024))
-      .option('--rtt <duration>', 'round trip of a read, as in 1.2us', duration)
-      .option('--network <rate>', 'bit rate of the network between, as in 100Gbit/s', rate)
-      .action(async (_options, command: Command) =>
-        (await import('./commands/bandwidth.ts')).bandwidth(command.optsWithGlobals()),
-      ),
-    [
-      'dxpu bandwidth --gen 4 --lanes 16',
-      'dxpu bandwidth --gen 3 --lanes 16 --mrrs 128 --tags 140 --rtt 6.8us',
-      'dxpu bandwidth --gen 5 --lanes 16 --mps 512 --mrrs 4096 --transfer 1MiB --output json',
-      'dxpu bandwidth --network 100Gbit/s --transfer 64 --transfer 4KiB',
-    ],
-  );
-  examples(
-    program
-      .command('decode')
-      .description('TLPs as an engineer reads them, a line each')
-      .argument('<file>', 'pcapng capture, or hex strings one a line; - reads stdin')
-      .action(async (file: string, _options, command: Command) =>
-        (await import('./commands/decode.ts')).decode(file, command.optsWithGlobals()),
-      ),
-    [
-      'dxpu decode sgemm.pcapng',
-      'echo 05000001ca9a5c0ff74807a4 | dxpu decode -',
-      'dxpu decode sgemm.pcapng --output json | head',
-    ],
-  );
-  examples(
-    program
-      .command('replay')
-      .description(
-        'give captured requests to a fresh device model, and show what it answers else; ' +
-          'holds the capture in memory',
-      )
-      .argument('<file>', 'pcapng capture of one slot')
-      .addOption(new Option('--device <kind>', 'device model').choices(['accel']).default('accel'))
-      .option('--memory <bytes>', 'its memory, where the capture does not show it', size)
-      .option('--uuid <uuid>', 'its UUID, where the capture does not show it')
-      .action(async (file: string, _options, command: Command) =>
-        (await import('./commands/replay.ts')).replay(file, command.optsWithGlobals()),
-      ),
-    ['dxpu replay sgemm.pcapng', 'dxpu replay sgemm.pcapng --memory 256MiB --output json'],
-  );
-}
-
-function addCertificates(program: Command): void {
-  const cert = program
-    .command('cert')
-    .description('the certificate authority of a pool and the certificates of its hosts and boxes');
-  examples(
-    cert
-      .command('init')
-      .description('make a certificate authority')
-      .option('--dir <folder>', 'where ca.pem and ca-key.pem go', 'certs')
-      .option('--name <name>', 'its name', 'dxpu pool')
-      .option('--force', 'replace one that is there')
-      .action(async (_options, command: Command) =>
-        (await import('./commands/cert.ts')).certInit(command.optsWithGlobals()),
-      ),
-    ['dxpu cert init', 'dxpu cert init --dir /etc/dxpu/certs --name "pool of room 4"'],
-  );
-  examples(
-    cert
-      .command('issue')
-      .description('issue a certificate to a host or a box')
-      .addArgument(new Argument('<kind>').choices(['host', 'box']))
-      .argument('<id>', 'its id, as its configuration has it')
-      .option('--dir <folder>', 'where ca.pem and ca-key.pem are', 'certs')
-      .option(
-        '--days <n>',
-        'how long it is valid; at most as long as the authority',
-        whole(1, MAX_DAYS),
-        365,
-      )
-      .option('--force', 'replace one that is there')
-      .action(async (kind: 'host' | 'box', id: string, _options, command: Command) =>
-        (await import('./commands/cert.ts')).certIssue(kind, id, command.optsWithGlobals()),
-      ),
-    ['dxpu cert issue host h1', 'dxpu cert issue box b1 --days 30'],
   );
 }

@@ -1,5 +1,5 @@
 /**
- * What the two long-running processes, box and host, have in common: a state folder with a control
+ * What the long-running processes, manager, box and host, have in common: a state folder with a control
  * socket, signals, faults, and an end that leaves nothing behind.
  */
 import { randomInt } from 'node:crypto';
@@ -8,7 +8,7 @@ import { type Clock, RealClock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { Prng } from '#base/prng';
 import { FaultInjector } from '#fabric/fault-transport';
-import type { PeerIdentity } from '#fabric/transport';
+import type { Identity } from '#identity/identity';
 import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
 import { createLog, type Logger } from './log.ts';
 import type { RowsInForce } from './slot-reasons.ts';
@@ -24,7 +24,7 @@ export interface ProxyProcessOptions {
 
 /** Set up before anything listens, so that a second process of one name ends at once. */
 export interface ProcessFrame {
-  readonly identity: PeerIdentity;
+  readonly identity: Identity;
   readonly clock: Clock;
   readonly log: Logger;
   readonly faults: FaultInjector;
@@ -46,7 +46,7 @@ export interface ReloadResult extends RowsInForce {
 /** After `stop`, connections have this long to send their last words. */
 const LINGER_MS = 300;
 
-export function createFrame(identity: PeerIdentity, options: ProxyProcessOptions): ProcessFrame {
+export function createFrame(identity: Identity, options: ProxyProcessOptions): ProcessFrame {
   const clock = new RealClock();
   return {
     identity,

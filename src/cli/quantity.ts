@@ -118,6 +118,14 @@ export function formatSize(bytes: number): string {
   return `${bytes} B`;
 }
 
+/** `100 Gbit/s`; nothing for 0, which stands for unknown. */
+export function formatRate(bitsPerSecond: number): string {
+  if (bitsPerSecond === 0) return '';
+  return bitsPerSecond >= 1e9
+    ? `${significant(bitsPerSecond / 1e9)} Gbit/s`
+    : `${significant(bitsPerSecond / 1e6)} Mbit/s`;
+}
+
 function significant(value: number): string {
   return Number(value.toPrecision(3)).toString();
 }

@@ -10,7 +10,7 @@ import { ProxyChild } from './child-process.ts';
 import { callProcess, findProcess } from './control-client.ts';
 import { type ControlServer, startControlServer } from './control-server.ts';
 import type { EchoPorts } from './echo-server.ts';
-import { type OutputFormat, printJson, printLine } from './output.ts';
+import { type OutputFormat, printData, printLine } from './output.ts';
 import { formatDuration } from './quantity.ts';
 import type { RoundTrips } from './round-trip.ts';
 import { BOX_ID, HOST_ID, writeStartFiles } from './start-files.ts';
@@ -54,9 +54,9 @@ export async function start(options: StartOptions): Promise<void> {
   try {
     await Promise.race([running, told]);
     if (options.once !== true && !attempt.isStopped) {
-      if (options.output === 'text') printLine(advice(options));
+      if (options.output === 'table') printLine(advice(options));
       await Promise.race([told, attempt.watch()]);
-      if (!attempt.isStopped && options.output === 'text') {
+      if (!attempt.isStopped && options.output === 'table') {
         printLine('stopped by dxpu stop, or by a signal to one of the two');
       }
     }
@@ -144,7 +144,7 @@ function watchNpm(stop: () => void): void {
 
 async function run(options: StartOptions, folder: string, attempt: Attempt): Promise<void> {
   const say = (line: string): void => {
-    if (options.output === 'text') printLine(line);
+    if (options.output === 'table') printLine(line);
   };
   makeStateFolder(folder);
   for (const identity of [
@@ -204,8 +204,9 @@ async function prove(
   const roundTrips = await measure(host, box);
   const hostStatus = (await callProcess(host, 'status', {})) as HostStatus;
   const boxStatus = (await callProcess(box, 'status', {})) as BoxStatus;
-  if (options.output === 'json') {
-    printJson({ folder, port, runs, roundTrips, host: hostStatus, box: boxStatus });
+  if (options.output !== 'table') {
+    const results = { folder, port, runs, roundTrips, host: hostStatus, box: boxStatus };
+    await printData(results, options.output);
     return;
   }
   printLine(`\nMapping table of host ${HOST_ID}\n${indent(tableText(hostStatus))}`);

@@ -1,13 +1,13 @@
 /**
  * Where the processes of one user on one machine meet: a folder with one UNIX socket a process,
- * `host-ID.sock` or `box-ID.sock`.
+ * `host-ID.sock`, `box-ID.sock` or `manager-ID.sock`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
 import { errnoReason, makeFolder } from '#base/make-folder';
-import type { PeerIdentity } from '#fabric/transport';
+import type { Identity } from '#identity/identity';
 
 /** sun_path has 108 bytes with its end mark on Linux, 104 elsewhere. */
 const MAX_SOCKET_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
@@ -34,7 +34,7 @@ export function makeStateFolder(folder: string): void {
 }
 
 /** The control socket of a process. Fails when the path is longer than the system allows. */
-export function socketPath(folder: string, identity: PeerIdentity): string {
+export function socketPath(folder: string, identity: Identity): string {
   const file = path.join(folder, `${identity.kind}-${identity.id}.sock`);
   const bytes = Buffer.byteLength(file);
   if (bytes > MAX_SOCKET_PATH_BYTES) {
@@ -47,14 +47,18 @@ export function socketPath(folder: string, identity: PeerIdentity): string {
   return file;
 }
 
+/** In the order in which they are shown. */
+const PROCESS_KINDS = ['host', 'box', 'manager'] as const;
+export type ProcessKind = (typeof PROCESS_KINDS)[number];
+
 export interface KnownProcess {
-  /** `host-h1`, `box-b1`. */
+  /** `host-h1`, `box-b1`, `manager-m1`. */
   readonly name: string;
-  readonly kind: 'host' | 'box';
+  readonly kind: ProcessKind;
   readonly socket: string;
 }
 
-/** The processes that have a socket in the folder, running or not; hosts first. */
+/** The processes that have a socket in the folder, running or not: hosts, boxes, managers. */
 export function knownProcesses(folder: string): KnownProcess[] {
   let names: string[];
   try {
@@ -74,14 +78,16 @@ export function knownProcesses(folder: string): KnownProcess[] {
       { details: { folder }, cause: error },
     );
   }
-  return names
-    .filter((name) => /^(?:host|box)-.+\.sock$/.test(name))
-    .map((name) => ({
-      name: name.slice(0, -'.sock'.length),
-      kind: name.startsWith('host-') ? ('host' as const) : ('box' as const),
-      socket: path.join(folder, name),
-    }))
-    .sort((a, b) => (a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind === 'host' ? -1 : 1));
+  names.sort();
+  return PROCESS_KINDS.flatMap((kind) =>
+    names
+      .filter((name) => name.startsWith(`${kind}-`) && name.endsWith('.sock'))
+      .map((name) => ({
+        name: name.slice(0, -'.sock'.length),
+        kind,
+        socket: path.join(folder, name),
+      })),
+  );
 }
 
 /** Where the process that listens on a control socket writes its number, for when it is mute. */

@@ -2,7 +2,7 @@ import { DxpuError } from '#base/errors';
 import { formatBdf } from '#base/units';
 import type { RunEvent, RunParams, RunResult } from '../accel-jobs.ts';
 import { callProcess, findProcess } from '../control-client.ts';
-import { type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
+import { type OutputFormat, printData, printLine, UsageError } from '../output.ts';
 import { formatDuration } from '../quantity.ts';
 import { stateFolder } from '../state-folder.ts';
 import type { ProcessSelection } from '../status-report.ts';
@@ -24,7 +24,7 @@ const DEFAULT_SAXPY_SIZE = 65_536;
 export async function accelRun(kernel: string, options: AccelRunOptions): Promise<void> {
   const params = runParams(kernel, options);
   const host = await findProcess(stateFolder(options.state), options.process, 'host');
-  const many = params.iterations > 1 && options.output === 'text';
+  const many = params.iterations > 1 && options.output === 'table';
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
   process.once('SIGINT', onSignal);
@@ -47,8 +47,8 @@ export async function accelRun(kernel: string, options: AccelRunOptions): Promis
   } finally {
     process.removeListener('SIGINT', onSignal);
   }
-  if (options.output === 'json') {
-    printJson({ ...params, ...result, bdf: formatBdf(result.bdf) });
+  if (options.output !== 'table') {
+    await printData({ ...params, ...result, bdf: formatBdf(result.bdf) }, options.output);
     return;
   }
   const sorted = [...result.timesNs].sort((a, b) => a - b);

@@ -14,7 +14,7 @@ import {
 } from '#pcie/bandwidth';
 import { DxpuError } from '#base/errors';
 import { ENTRY_HEADER_BYTES, SESSION_HEADER_BYTES } from '#fabric/frame';
-import { formatTable, type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
+import { formatTable, type OutputFormat, printData, printLine, UsageError } from '../output.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
 
 export interface BandwidthOptions {
@@ -60,7 +60,7 @@ interface Row {
   readonly readBound: 'link' | 'tags' | 'network';
 }
 
-export function bandwidth(options: BandwidthOptions): void {
+export async function bandwidth(options: BandwidthOptions): Promise<void> {
   const link = linkOf(options);
   if ((options.tags === undefined) !== (options.rtt === undefined)) {
     throw new UsageError('--tags and --rtt belong together: give both or neither');
@@ -74,10 +74,13 @@ export function bandwidth(options: BandwidthOptions): void {
     tlpLayerGbps: tlpLayerGbps(link),
     approximate: isApproximate(link),
   };
-  if (options.output === 'json') {
+  if (options.output !== 'table') {
     const { tags, rtt: rttNs, network: networkBps } = options;
     const networkEnvelopeBytes = network?.envelopeBytes;
-    printJson({ link, tags, rttNs, networkBps, networkEnvelopeBytes, ...facts, transfers: rows });
+    await printData(
+      { link, tags, rttNs, networkBps, networkEnvelopeBytes, ...facts, transfers: rows },
+      options.output,
+    );
     return;
   }
   printLine(

@@ -45,7 +45,7 @@ export async function capture(slot: number, options: CaptureOptions): Promise<vo
   const where = options.out === '-' ? 'stdout' : options.out;
   const note = { captured, dropped, file: where };
   printNote(
-    options.output === 'json'
+    options.output !== 'table'
       ? JSON.stringify(note)
       : `${captured} TLPs of ${target.name} slot ${slot} in ${where}${lost}`,
   );

@@ -2,7 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { type FileOptions, initAuthorityFiles, issueFiles } from '#identity/certificates';
-import { type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
+import type { IdentityKind } from '#identity/identity';
+import { type OutputFormat, printData, printLine, UsageError } from '../output.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -22,11 +23,11 @@ function fileOptions(options: CertOptions & { readonly days?: number }): FileOpt
 
 export async function certInit(options: CertOptions & { readonly name: string }): Promise<void> {
   const files = await initAuthorityFiles(options.dir, options.name, fileOptions(options));
-  if (options.output === 'json') {
-    printJson(files);
+  if (options.output !== 'table') {
+    await printData(files, options.output);
     return;
   }
-  printLine(`${files.cert}: the authority; every host and box needs it`);
+  printLine(`${files.cert}: the authority; every host, box, manager and user needs it`);
   printLine(`${files.key}: its key; keep it where certificates are issued and nowhere else`);
   printLine(`Next: dxpu cert issue host h1 --dir ${options.dir}`);
 }
@@ -50,14 +51,14 @@ function checkDays(folder: string, days: number): void {
 }
 
 export async function certIssue(
-  kind: 'host' | 'box',
+  kind: IdentityKind,
   id: string,
   options: CertOptions & { readonly days: number },
 ): Promise<void> {
   checkDays(options.dir, options.days);
   const files = await issueFiles(options.dir, { kind, id }, fileOptions(options));
-  if (options.output === 'json') {
-    printJson(files);
+  if (options.output !== 'table') {
+    await printData(files, options.output);
     return;
   }
   printLine(`${files.cert}: spiffe://pool/${kind}/${id}, valid for ${options.days} days`);

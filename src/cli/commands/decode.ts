@@ -17,7 +17,9 @@ export async function decode(
   file: string,
   options: { readonly output: OutputFormat },
 ): Promise<void> {
-  const json = options.output === 'json';
+  const json = options.output !== 'table';
+  // JSON lines; as YAML the items of one list.
+  const mark = options.output === 'yaml' ? '- ' : '';
   const tlp = new Tlp();
   const out = new LineWriter(process.stdout);
   const source = new TlpSource(file);
@@ -36,7 +38,7 @@ export async function decode(
       firstTimeNs ??= item.timeNs;
       out.line(
         json
-          ? JSON.stringify(jsonOf(item, tlp))
+          ? `${mark}${JSON.stringify(jsonOf(item, tlp))}`
           : `${prefixOf(item, firstTimeNs)}${tlpToLine(tlp, item.tlp)}`,
       );
       if (out.isFull) await out.flush();

@@ -1,6 +1,6 @@
 import { DxpuError } from '#base/errors';
 import { askProcess, combined } from '../control-client.ts';
-import { type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
+import { type OutputFormat, printData, printLine, UsageError } from '../output.ts';
 import { formatDuration } from '../quantity.ts';
 import type { ProcessSelection } from '../status-report.ts';
 import { selected } from './lifecycle.ts';
@@ -41,7 +41,7 @@ export async function faultLink(options: FaultOptions): Promise<void> {
     ...(delay === undefined ? [] : [`frames delayed by ${formatDuration(delay)} each way`]),
     ...(drop === undefined ? [] : [`${(drop * 100).toFixed(2)} % of the frames lost each way`]),
   ];
-  if (options.output === 'json') printJson({ results });
+  if (options.output !== 'table') await printData({ results }, options.output);
   else if (results.length > 0) {
     printLine(`${results.map((one) => one.process).join(', ')}: ${said.join(', ')}`);
   }

@@ -7,7 +7,7 @@ import {
   type Survey,
   waitForEnd,
 } from '../control-client.ts';
-import { errorObject, type OutputFormat, printJson, printLine } from '../output.ts';
+import { errorObject, type OutputFormat, printData, printLine } from '../output.ts';
 import type { ReloadResult } from '../proxy-process.ts';
 import { type KnownProcess, stateFolder } from '../state-folder.ts';
 import type { ProcessSelection } from '../status-report.ts';
@@ -73,7 +73,7 @@ async function forEach(
     try {
       const { result, text } = await ask(target);
       results.push({ process: target.name, result });
-      if (options.output === 'text') printLine(text);
+      if (options.output === 'table') printLine(text);
     } catch (thrown) {
       const error = DxpuError.from(thrown);
       results.push({ process: target.name, error: errorObject(error) });
@@ -87,7 +87,7 @@ async function forEach(
     results.push({ process: target.name, error: errorObject(error) });
     problems.push(error);
   }
-  if (options.output === 'json') printJson({ results });
+  if (options.output !== 'table') await printData({ results }, options.output);
   const error = combined(problems);
   if (error !== undefined) throw error;
 }

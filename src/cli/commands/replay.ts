@@ -1,7 +1,7 @@
 import { DxpuError } from '#base/errors';
 import { createAccelerator } from '#devices/accel';
 import { type CapturedIdentity, identityInCapture, resetsIn } from '../captured-identity.ts';
-import { type OutputFormat, printJson, printLine, UsageError } from '../output.ts';
+import { type OutputFormat, printData, printLine, UsageError } from '../output.ts';
 import { replayCapture, type ReplayDifference, type ReplayReport } from '../replay-engine.ts';
 import type { CapturedPacket } from '../replay-index.ts';
 import { type ReplaySegment, segmentsOf } from '../replay-segments.ts';
@@ -54,14 +54,17 @@ export async function replay(file: string, options: ReplayOptions): Promise<void
     throw new DxpuError('invalid_argument', `${source.name} holds no request of a host to replay`);
   }
   if (report.differences.length > 0) process.exitCode = 1;
-  if (options.output === 'json') {
-    printJson({
-      configured: captured !== undefined,
-      packets: packets.length,
-      judged,
-      lost: source.lost,
-      ...report,
-    });
+  if (options.output !== 'table') {
+    await printData(
+      {
+        configured: captured !== undefined,
+        packets: packets.length,
+        judged,
+        lost: source.lost,
+        ...report,
+      },
+      options.output,
+    );
     return;
   }
   if (captured === undefined) {

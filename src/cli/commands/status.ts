@@ -1,6 +1,6 @@
 import type { DxpuError } from '#base/errors';
 import { combined } from '../control-client.ts';
-import { type OutputFormat, printJson, printLine } from '../output.ts';
+import { type OutputFormat, printData, printLine } from '../output.ts';
 import { allStatus, type ProcessSelection } from '../status-report.ts';
 import { statusText, tableText } from '../status-text.ts';
 
@@ -8,15 +8,18 @@ type StatusOptions = ProcessSelection & { readonly output: OutputFormat };
 
 export async function status(options: StatusOptions): Promise<void> {
   const { statuses, problems } = await allStatus(options);
-  if (options.output === 'json') printJson({ processes: statuses });
+  if (options.output !== 'table') await printData({ processes: statuses }, options.output);
   else if (statuses.length > 0) printLine(statuses.map((one) => statusText(one)).join('\n\n'));
   failFor(problems);
 }
 
 export async function tables(options: StatusOptions): Promise<void> {
   const { statuses, problems } = await allStatus(options);
-  if (options.output === 'json') {
-    printJson({ tables: statuses.map(({ kind, id, table }) => ({ kind, id, rows: table })) });
+  if (options.output !== 'table') {
+    await printData(
+      { tables: statuses.map(({ kind, id, table }) => ({ kind, id, rows: table })) },
+      options.output,
+    );
   } else if (statuses.length > 0) {
     const texts = statuses.map((one) => `${one.kind} ${one.id}\n${tableText(one)}`);
     printLine(texts.join('\n\n'));

@@ -1,0 +1,295 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { describe, expect, it } from 'vitest';
+import type { DxpuError } from '#base/errors';
+import {
+  type BindRequest,
+  BindingSchema,
+  BindingState,
+  RefusalSchema,
+} from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { FakePool } from '#testkit/fake-pool';
+import { printed } from '#testkit/printed';
+import { type BindOptions, bindOn, retryOn, unbindOn } from './bind.ts';
+
+const OPTIONS: BindOptions = {
+  output: 'table',
+  gpus: 2,
+  host: 'h1',
+  timeout: 5e9,
+  retry: true,
+};
+
+let clockMs = 0;
+
+/** As the manager has it at this moment. */
+function binding(
+  id: string,
+  state: BindingState,
+  more: MessageInitShape<typeof BindingSchema> = {},
+) {
+  return create(BindingSchema, {
+    id,
+    state,
+    host: 'h1',
+    box: 'b1',
+    changed: timestampFromMs(clockMs++),
+    ...more,
+  });
+}
+
+const failure = (reason: string, retries: boolean) => ({
+  reason,
+  retries,
+  message: `because of ${reason}`,
+});
+
+async function failureOf(promise: Promise<unknown>): Promise<DxpuError> {
+  return promise.then(
+    () => {
+      throw new Error('did not fail');
+    },
+    (error: unknown) => error as DxpuError,
+  );
+}
+
+/** A pool whose bindings go through `states` once they are asked for. */
+function lively(states: readonly (readonly [string, BindingState, object?])[]) {
+  const pool = new FakePool({
+    bind: () => {
+      const reserved = [binding('b1', BindingState.RESERVED), binding('b2', BindingState.RESERVED)];
+      for (const one of reserved) pool.append({ action: 'reserved', binding: one });
+      for (const [id, state, more] of states) pool.append({ binding: binding(id, state, more) });
+      return { bindings: reserved };
+    },
+  });
+  // Somebody else's, before: none of ours is in there.
+  pool.append({ action: 'connected', subjectKind: 'box', subject: 'b1' });
+  return pool;
+}
+
+describe('bind', () => {
+  it('shows what was reserved, and how to follow it', async () => {
+    const { stdout, stderr } = await printed(() => bindOn(lively([]), OPTIONS));
+    expect(stdout).toMatch(/^binding +state +host .*\nb1 +reserved +h1 .*\nb2 +reserved +h1 /);
+    expect(stderr).toBe('follow with dxpu events --follow --binding b1, or use --wait next time\n');
+  });
+
+  it('gives machines the request id, its own where one was given', async () => {
+    const pool = lively([]);
+    const { stdout } = await printed(() =>
+      bindOn(pool, { ...OPTIONS, output: 'json', requestId: 'job-7' }),
+    );
+    const { requestId, bindings } = JSON.parse(stdout);
+    expect(requestId).toBe('job-7');
+    expect(bindings).toMatchObject([{ id: 'b1', state: 'reserved' }, { id: 'b2' }]);
+    const yaml = await printed(() => bindOn(lively([]), { ...OPTIONS, output: 'yaml' }));
+    expect(yaml.stdout).toMatch(/^requestId: [0-9a-f-]{36}\nbindings:\n {2}- id: b1\n/);
+  });
+
+  it('asks for what the options say', async () => {
+    const asked: BindRequest[] = [];
+    const pool = new FakePool({
+      bind: (request) => {
+        asked.push(request);
+        return {};
+      },
+    });
+    await printed(() =>
+      bindOn(pool, {
+        ...OPTIONS,
+        model: 'm',
+        memory: 2 ** 26,
+        sameBox: true,
+        nvlink: true,
+        boxKind: 'nvswitch',
+        maxRtt: 8000,
+        dryRun: true,
+        retry: false,
+      }),
+    );
+    expect(asked[0]).toMatchObject({ dryRun: true, noRetry: true });
+    expect(asked[0]?.demand).toMatchObject({
+      gpus: 2,
+      host: 'h1',
+      model: 'm',
+      memoryBytes: 67_108_864n,
+      sameBox: true,
+      nvlink: true,
+      boxKind: 'nvswitch',
+      maxRoundTripNs: 8000,
+    });
+  });
+
+  it('repeats a call that broke under the same id, and says so once', async () => {
+    const ids: string[] = [];
+    const pool = new FakePool({
+      bind: ({ requestId }) => {
+        ids.push(requestId);
+        if (ids.length < 3) throw new ConnectError('the connection was lost', Code.Unavailable);
+        return { bindings: [binding('b1', BindingState.RESERVED)] };
+      },
+    });
+    const { stdout, stderr } = await printed(() => bindOn(pool, OPTIONS));
+    expect(ids).toHaveLength(3);
+    expect(new Set(ids).size).toBe(1);
+    expect(stdout).toContain('b1');
+    expect(stderr.match(/no answer from the manager at 127\.0\.0\.1:7400/g)).toHaveLength(1);
+  });
+
+  it('without an answer in time says that it may have arrived, and how to find out', async () => {
+    const pool = new FakePool({
+      bind: () => {
+        throw new ConnectError('nobody listens there', Code.Unavailable);
+      },
+    });
+    const options = { ...OPTIONS, timeout: 1e6, requestId: 'job-8' };
+    const { thrown } = await printed(() => bindOn(pool, options));
+    expect((thrown as DxpuError).code).toBe('unavailable');
+    expect((thrown as DxpuError).message).toContain('repeat the command with --request-id job-8');
+  });
+
+  it('that does not fit prints the reasons with their counts and the way out', async () => {
+    const refusal = create(RefusalSchema, {
+      summary: '2 GPU nodes for host h1 do not fit: 1 would do; unbind some, or ask for fewer',
+      reasons: [
+        { reason: 'bound', count: 6, message: 'another binding has it' },
+        { reason: 'model', count: 1, message: 'is dxpu-accel, not A100' },
+      ],
+    });
+    const pool = new FakePool({
+      bind: () => {
+        throw new ConnectError('does not fit', Code.ResourceExhausted, {}, [
+          { desc: RefusalSchema, value: refusal },
+        ]);
+      },
+    });
+    const { thrown } = await printed(() => bindOn(pool, OPTIONS));
+    expect((thrown as DxpuError).message).toBe(
+      `${refusal.summary}
+gpus  reason
+   6  bound   another binding has it
+   1  model   is dxpu-accel, not A100`,
+    );
+    expect((thrown as DxpuError).details).toMatchObject({
+      refusal: {
+        reasons: [
+          { reason: 'bound', count: 6 },
+          { reason: 'model', count: 1 },
+        ],
+      },
+    });
+  });
+});
+
+describe('bind --wait', () => {
+  const WAIT = { ...OPTIONS, wait: true };
+  const { ATTACHING, ATTACHED, FAILED } = BindingState;
+
+  it('returns once all are attached', async () => {
+    const pool = lively([
+      ['b1', ATTACHING],
+      ['b1', ATTACHED, { attachment: { bdf: '01:00.0', bars: [] } }],
+      ['b2', ATTACHED],
+    ]);
+    const { stdout } = await printed(() => bindOn(pool, WAIT));
+    expect(stdout).toMatch(/b1 +attached +h1 +0 +01:00\.0 /);
+    expect(stdout).toMatch(/b2 +attached /);
+  });
+
+  it('goes on behind what it has seen when the manager is lost', async () => {
+    const pool = lively([['b1', ATTACHED]]);
+    const running = printed(() => bindOn(pool, WAIT));
+    // One entry from before, two reservations and b1.
+    await expect.poll(() => pool.watchedFrom).toEqual([1]);
+    pool.cut();
+    pool.append({ binding: binding('b2', ATTACHED) });
+    pool.mend();
+    const { stdout, stderr } = await running;
+    expect(pool.watchedFrom.at(-1)).toBe(4);
+    expect(stdout).toMatch(/b2 +attached /);
+    expect(stderr).toContain('lost the manager at 127.0.0.1:7400');
+  });
+
+  it('waits for one that will be tried again, ends with one that will not', async () => {
+    const pool = lively([
+      ['b1', FAILED, { failure: failure('link-down', true) }],
+      ['b2', ATTACHED],
+      ['b1', ATTACHING],
+      ['b1', FAILED, { failure: failure('no-space', false) }],
+    ]);
+    const { stdout, thrown } = await printed(() => bindOn(pool, WAIT));
+    expect(stdout).toMatch(/b1 +failed\(no-space\) /);
+    expect((thrown as DxpuError).message).toBe(
+      'b1 failed(no-space): because of no-space\n' +
+        'the bindings stay (b1, b2): look with dxpu describe binding b1, try again with ' +
+        'dxpu retry b1 b2, give them back with dxpu unbind b1 b2',
+    );
+  });
+
+  it('when the time is up says how things stand', async () => {
+    const pool = lively([['b1', ATTACHED]]);
+    const { stdout, thrown } = await printed(() => bindOn(pool, { ...WAIT, timeout: 2e8 }));
+    expect(stdout).toMatch(/b1 +attached .*\nb2 +reserved /);
+    expect((thrown as DxpuError).code).toBe('deadline_exceeded');
+    expect((thrown as DxpuError).message).toMatch(
+      /^not all attached within 200 ms\nthe bindings stay \(b1, b2\)/,
+    );
+  });
+
+  // An entry from before the answer must not count.
+  it('asked for again, long after, takes the answer as it is', async () => {
+    const old = binding('b1', FAILED, { failure: failure('no-space', false) });
+    const pool = new FakePool({
+      bind: () => {
+        pool.append({ binding: old });
+        return { bindings: [binding('b1', ATTACHING)] };
+      },
+    });
+    const running = printed(() => bindOn(pool, WAIT));
+    await expect.poll(() => pool.watchedFrom).toHaveLength(1);
+    pool.append({ binding: binding('b1', ATTACHED) });
+    expect((await running).stdout).toMatch(/b1 +attached /);
+  });
+});
+
+describe('unbind and retry', () => {
+  it('unbind --wait returns once they are gone; asks for each once', async () => {
+    const asked: string[][] = [];
+    const pool = new FakePool({
+      unbind: ({ bindings, force }) => {
+        asked.push([...bindings, String(force)]);
+        pool.append({ binding: binding('b1', BindingState.FREE) });
+        return {
+          bindings: [binding('b1', BindingState.DRAINING, { changed: timestampFromMs(0) })],
+        };
+      },
+    });
+    const options = { ...OPTIONS, wait: true, force: true };
+    const { stdout } = await printed(() => unbindOn(pool, ['b1', 'b1'], options));
+    expect(asked).toEqual([['b1', 'true']]);
+    expect(stdout).toMatch(/b1 +free /);
+  });
+
+  it('unbind that is stuck names the way that does not wait', async () => {
+    const stuck = { failure: failure('drain-timeout', false), leaving: true };
+    const pool = new FakePool({
+      unbind: () => ({ bindings: [binding('b1', BindingState.FAILED, stuck)] }),
+    });
+    const { thrown } = await printed(() => unbindOn(pool, ['b1'], { ...OPTIONS, wait: true }));
+    expect((thrown as DxpuError).message).toContain(
+      'still there: b1: look with dxpu describe binding b1; dxpu unbind --force b1',
+    );
+  });
+
+  it('retry waits for them to be attached; a refusal comes as it is', async () => {
+    const pool = new FakePool({
+      retry: () => {
+        throw new ConnectError('binding b9 is not there', Code.NotFound);
+      },
+    });
+    const error = await failureOf(retryOn(pool, ['b9'], OPTIONS));
+    expect(error).toMatchObject({ code: 'not_found', message: 'binding b9 is not there' });
+  });
+});

@@ -1,0 +1,293 @@
+/** `dxpu describe`: one thing of the pool with all there is to say of it, and what happened to it last. */
+import { DxpuError } from '#base/errors';
+import {
+  type Binding,
+  BindingSchema,
+  type Box,
+  BoxSchema,
+  type Gpu,
+  GpuSchema,
+  type Host,
+  HostSchema,
+  type LogEntry,
+  LogEntrySchema,
+  PathSchema,
+  type VirtualSlot,
+  type Window,
+} from '#proto/generated/dxpu/pool/v1/pool_pb';
+import type { Column } from '../list-printer.ts';
+import { type Cell, formatTable, printData, printLine } from '../output.ts';
+import { BINDINGS, bindingState, GPUS, LOG, PATHS } from '../pool-columns.ts';
+import {
+  type PoolConnection,
+  poolFailure,
+  type PoolOptions,
+  withPool,
+} from '../pool-connection.ts';
+import { all, bindingPages, boxPages, gpuPages, hostPages, pathPages } from '../pool-lists.ts';
+import { followLog } from '../pool-log.ts';
+import { plainOf, stateWord, timeOf } from '../pool-plain.ts';
+import type { DescribeKind } from '../pool-words.ts';
+import { formatDuration, formatSize } from '../quantity.ts';
+import { indent } from '../status-text.ts';
+
+export interface DescribeOptions extends PoolOptions {
+  /** How many entries of the log. */
+  readonly log: number;
+}
+
+/** Entries of the whole log that are looked through for those of one box, host or GPU node. */
+const LOOKED_THROUGH = 2000;
+
+export const describe = (kind: DescribeKind, id: string, options: DescribeOptions): Promise<void> =>
+  withPool(options, (pool) => describeOf(pool, kind, id, options));
+
+export async function describeOf(
+  pool: PoolConnection,
+  kind: DescribeKind,
+  id: string,
+  options: DescribeOptions,
+): Promise<void> {
+  try {
+    switch (kind) {
+      case 'box':
+        return await describeBox(pool, id, options);
+      case 'host':
+        return await describeHost(pool, id, options);
+      case 'gpu':
+        return await describeGpu(pool, id, options);
+      case 'binding':
+        return await describeBinding(pool, id, options);
+    }
+  } catch (error) {
+    throw poolFailure(error, pool);
+  }
+}
+
+async function describeBox(
+  pool: PoolConnection,
+  id: string,
+  options: DescribeOptions,
+): Promise<void> {
+  const box = only(await all(boxPages(pool, { id })), 'box', id);
+  const gpus = await all(gpuPages(pool, { box: id }));
+  const log = await logOf(pool, options.log, ({ subjectKind, subject, binding }) =>
+    subjectKind === 'box' ? subject === id : binding?.box === id,
+  );
+  if (options.output !== 'table') {
+    const plain = {
+      ...plainOf(BoxSchema, box),
+      gpuNodes: gpus.map((gpu) => plainOf(GpuSchema, gpu)),
+    };
+    await printData({ box: plain, log: plainLog(log) }, options.output);
+    return;
+  }
+  printFields(boxFields(box));
+  printPart('GPU nodes', GPUS.columns, gpus);
+  printPart('Log', LOG.columns, log);
+}
+
+const boxFields = (box: Box): Fields => [
+  ['box', box.id],
+  ['agent', box.connected ? `connected, version ${box.version}` : `away since ${timeOf(box.seen)}`],
+  ['kind', box.kind],
+  ['zone', box.zone],
+  ['listens', box.endpoints.join(', ')],
+  ['GPU nodes', `${box.gpus}, ${box.gpusFree} free`],
+  ['problem', box.problem],
+];
+
+async function describeHost(
+  pool: PoolConnection,
+  id: string,
+  options: DescribeOptions,
+): Promise<void> {
+  const host = only(await all(hostPages(pool, { id })), 'host', id);
+  const paths = await all(pathPages(pool, { host: id }));
+  const bindings = await all(bindingPages(pool, { host: id }));
+  const log = await logOf(pool, options.log, ({ subjectKind, subject, binding }) =>
+    subjectKind === 'host' ? subject === id : binding?.host === id,
+  );
+  if (options.output !== 'table') {
+    const plain = {
+      ...plainOf(HostSchema, host),
+      paths: paths.map((path) => plainOf(PathSchema, path)),
+      bindings: bindings.map((binding) => plainOf(BindingSchema, binding)),
+    };
+    await printData({ host: plain, log: plainLog(log) }, options.output);
+    return;
+  }
+  printFields(hostFields(host));
+  printPart('Virtual slots', SLOTS, host.slots);
+  printPart('Bindings', BINDINGS.columns, bindings);
+  printPart('Paths', PATHS.columns, paths);
+  printPart('Log', LOG.columns, log);
+}
+
+const hostFields = (host: Host): Fields => [
+  ['host', host.id],
+  [
+    'agent',
+    host.connected ? `connected, version ${host.version}` : `away since ${timeOf(host.seen)}`,
+  ],
+  ['problem', host.problem],
+];
+
+const hex = (value: bigint | number): string => `0x${value.toString(16)}`;
+const windowText = (window: Window | undefined): string =>
+  window === undefined || window.base > window.limit
+    ? ''
+    : `${hex(window.base)}-${hex(window.limit)}`;
+
+const SLOTS: readonly Column<VirtualSlot>[] = [
+  { title: 'vslot', cell: ({ slot }) => slot },
+  { title: 'bus', cell: ({ secondaryBus }) => hex(secondaryBus) },
+  { title: 'non-prefetchable', cell: ({ nonPrefetchable }) => windowText(nonPrefetchable) },
+  { title: 'prefetchable', cell: ({ prefetchable }) => windowText(prefetchable) },
+  { title: 'binding', cell: ({ binding }) => binding },
+  { title: 'state', cell: ({ state }) => state },
+];
+
+async function describeGpu(
+  pool: PoolConnection,
+  id: string,
+  options: DescribeOptions,
+): Promise<void> {
+  const gpu = await findGpu(pool, id);
+  const log = await logOf(pool, options.log, ({ subjectKind, subject, binding }) =>
+    subjectKind === 'gpu' ? subject === gpu.uuid : binding?.gpu === gpu.uuid,
+  );
+  if (options.output !== 'table') {
+    await printData({ gpu: plainOf(GpuSchema, gpu), log: plainLog(log) }, options.output);
+    return;
+  }
+  printFields([
+    ['GPU node', gpu.uuid],
+    ['model', `${gpu.model}, ${formatSize(Number(gpu.memoryBytes))}`],
+    ['NVLink group', gpu.nvlinkGroup],
+    ['place', `box ${gpu.box} slot ${gpu.slot}`],
+    ['state', `${gpu.state}${gpu.reason === '' ? '' : `: ${gpu.reason}`}`],
+    ['bound to', gpu.binding === '' ? '' : `host ${gpu.host}, binding ${gpu.binding}`],
+  ]);
+  printPart('Log', LOG.columns, log);
+}
+
+/** By its UUID, or by where it is: `b1/0`. */
+async function findGpu(pool: PoolConnection, id: string): Promise<Gpu> {
+  const [, box, slot] = /^([^/]+)\/(\d+)$/.exec(id) ?? [];
+  const gpus = await all(gpuPages(pool, box === undefined ? { uuid: id } : { box }));
+  const fitting = box === undefined ? gpus : gpus.filter((gpu) => gpu.slot === Number(slot));
+  return only(fitting, 'GPU node', id);
+}
+
+async function describeBinding(
+  pool: PoolConnection,
+  id: string,
+  options: DescribeOptions,
+): Promise<void> {
+  const found = await all(bindingPages(pool, { id }));
+  const log: LogEntry[] = [];
+  for await (const { entry } of followLog(pool, { after: 0, follow: false, binding: id })) {
+    if (entry !== undefined) keepLast(log, entry, options.log);
+  }
+  // One that was given back has a history all the same.
+  const binding = found.length === 0 ? log.at(-1)?.binding : only(found, 'binding', id);
+  if (binding === undefined) throw notFound('binding', id);
+  if (options.output !== 'table') {
+    await printData(
+      { binding: plainOf(BindingSchema, binding), log: plainLog(log) },
+      options.output,
+    );
+    return;
+  }
+  printFields(bindingFields(binding));
+  printPart('Log', LOG.columns, log);
+}
+
+function bindingFields(binding: Binding): Fields {
+  const { failure, attachment, live } = binding;
+  const bars = attachment?.bars.map(
+    (bar) => `BAR${bar.index} ${formatSize(Number(bar.sizeBytes))} at ${hex(bar.address)}`,
+  );
+  const yes = (is: boolean): string => (is ? 'on' : 'off');
+  return [
+    ['binding', binding.id],
+    ['state', `${bindingState(binding)}${binding.leaving ? ', to be given back' : ''}`],
+    [
+      'failure',
+      failure === undefined
+        ? ''
+        : `${failure.message} (in ${stateWord(failure.during)}; attempts: ${failure.attempts}; ` +
+          `${failure.retries ? 'is tried again by itself' : `dxpu retry ${binding.id} tries again`})`,
+    ],
+    ['host', `${binding.host}, virtual slot ${binding.hostSlot}`],
+    ['GPU node', `${binding.gpu}, ${binding.model}, box ${binding.box} slot ${binding.boxSlot}`],
+    ['path', binding.path],
+    ['generation', String(binding.generation)],
+    ['function', attachment === undefined ? '' : `${attachment.bdf}, ${bars?.join(', ')}`],
+    [
+      'live',
+      live === undefined
+        ? 'unknown: not both proxies report'
+        : `memory space ${yes(live.memoryEnable)}, bus master ${yes(live.busMaster)}, ` +
+          `${live.inUse ? 'in use' : 'not in use'}` +
+          (live.roundTripNs === 0 ? '' : `, round trip ${formatDuration(live.roundTripNs)}`),
+    ],
+    ['asked for by', `${binding.requestedBy}, request ${binding.requestId}`],
+    ['since', timeOf(binding.created)],
+    ['changed', timeOf(binding.changed)],
+  ];
+}
+
+async function logOf(
+  pool: PoolConnection,
+  count: number,
+  isWanted: (entry: LogEntry) => boolean,
+): Promise<LogEntry[]> {
+  const { position } = await pool.pool.getStatus({});
+  const after = Math.max(0, Number(position) - LOOKED_THROUGH);
+  const log: LogEntry[] = [];
+  for await (const { entry } of followLog(pool, { after, follow: false })) {
+    if (entry !== undefined && isWanted(entry)) keepLast(log, entry, count);
+  }
+  return log;
+}
+
+function keepLast(log: LogEntry[], entry: LogEntry, count: number): void {
+  log.push(entry);
+  if (log.length > count) log.shift();
+}
+
+const plainLog = (log: readonly LogEntry[]): unknown[] =>
+  log.map((entry) => plainOf(LogEntrySchema, entry));
+
+function only<T>(found: readonly T[], what: string, id: string): T {
+  const [first] = found;
+  if (first === undefined) throw notFound(what, id);
+  return first;
+}
+
+function notFound(what: string, id: string): DxpuError {
+  const list = { box: 'boxes', host: 'hosts', 'GPU node': 'gpus' }[what] ?? 'bindings';
+  return new DxpuError(
+    'not_found',
+    `there is no ${what} ${JSON.stringify(id.slice(0, 80))}; dxpu get ${list} shows those there are`,
+    { details: { id } },
+  );
+}
+
+type Fields = readonly (readonly [name: string, value: string])[];
+
+/** A line each; those with nothing to say are left out. */
+function printFields(fields: Fields): void {
+  const shown = fields.filter(([, value]) => value !== '');
+  const width = Math.max(...shown.map(([name]) => name.length));
+  for (const [name, value] of shown) printLine(`${`${name}:`.padEnd(width + 2)}${value}`);
+}
+
+function printPart<T>(title: string, columns: readonly Column<T>[], items: readonly T[]): void {
+  if (items.length === 0) return;
+  const rows = items.map((item) => columns.map(({ cell }): Cell => cell(item)));
+  const header = columns.map((column) => column.title);
+  printLine(`\n${title}\n${indent(formatTable(header, rows))}`);
+}

@@ -1,0 +1,68 @@
+/** `dxpu events`: the pool's log, from any position on. */
+import { ListPrinter } from '../list-printer.ts';
+import { printNote, UsageError } from '../output.ts';
+import { LOG } from '../pool-columns.ts';
+import {
+  type PoolConnection,
+  poolFailure,
+  type PoolOptions,
+  withPool,
+} from '../pool-connection.ts';
+import { followLog } from '../pool-log.ts';
+
+export interface EventsOptions extends PoolOptions {
+  readonly follow?: boolean;
+  readonly after?: number;
+  readonly last?: number;
+  readonly binding?: string;
+}
+
+/** A log that is read to its end waits this long for a manager that went away meanwhile. */
+const RESUME_WITHIN_MS = 30_000;
+
+export function events(options: EventsOptions): Promise<void> {
+  return withPool(options, (pool) => {
+    const stop = new AbortController();
+    process.once('SIGINT', () => stop.abort());
+    return eventsOf(pool, options, stop.signal);
+  });
+}
+
+/** With `follow` until `signal` aborts; that is no error. */
+export async function eventsOf(
+  pool: PoolConnection,
+  options: EventsOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (options.after !== undefined && options.last !== undefined) {
+    throw new UsageError('--after and --last are two ways to say where to begin: give one');
+  }
+  const printer = new ListPrinter(options.output, LOG);
+  const follow = options.follow === true;
+  try {
+    const after = options.after ?? (await positionBefore(pool, options.last));
+    const log = followLog(pool, {
+      after,
+      follow,
+      signal,
+      ...(options.binding === undefined ? {} : { binding: options.binding }),
+      ...(follow ? {} : { resumeWithinMs: RESUME_WITHIN_MS }),
+      onLost: ({ message }) => {
+        printNote(`lost the manager at ${pool.address} (${message}); resuming when it is back`);
+      },
+      onResumed: () => printNote('the manager is back; nothing was missed'),
+    });
+    for await (const { entry } of log) {
+      if (entry !== undefined) await printer.add([entry]);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw poolFailure(error, pool);
+  }
+  if (!follow) await printer.end();
+}
+
+async function positionBefore(pool: PoolConnection, last: number | undefined): Promise<number> {
+  if (last === undefined) return 0;
+  const { position } = await pool.pool.getStatus({});
+  return Math.max(0, Number(position) - last);
+}

@@ -1,0 +1,78 @@
+/** The pool's log as one sequence, over as many streams as it takes. */
+import { DxpuError } from '#base/errors';
+import type { WatchResponse } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import type { PoolConnection } from './pool-connection.ts';
+import { pause } from './pool-request.ts';
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+
+export interface LogOptions {
+  /** Entries behind this position. */
+  readonly after: number;
+  /** Goes on with what comes, for ever. */
+  readonly follow: boolean;
+  /** Only of this binding. */
+  readonly binding?: string;
+  readonly signal?: AbortSignal;
+  /** The stream was lost; called once for each time it was. */
+  readonly onLost?: (error: DxpuError) => void;
+  /** A lost one goes on. */
+  readonly onResumed?: () => void;
+  /** After a loss: for how long to try again. Infinity by default. */
+  readonly resumeWithinMs?: number;
+}
+
+/**
+ * What Watch sends, each entry once and in order, whatever becomes of the manager meanwhile. The first
+ * stream must come to be; ends with `cancelled` when `signal` aborts.
+ */
+export async function* followLog(
+  pool: PoolConnection,
+  options: LogOptions,
+): AsyncGenerator<WatchResponse> {
+  let after = BigInt(options.after);
+  let lost: { readonly error: DxpuError; readonly atMs: number } | undefined;
+  let isBegun = false;
+  let pauseMs = FIRST_PAUSE_MS;
+  for (;;) {
+    try {
+      const stream = pool.pool.watch(
+        { after, follow: options.follow, binding: options.binding ?? '' },
+        { ...(options.signal === undefined ? {} : { signal: options.signal }), timeoutMs: 0 },
+      );
+      for await (const message of stream) {
+        isBegun = true;
+        pauseMs = FIRST_PAUSE_MS;
+        if (lost !== undefined) options.onResumed?.();
+        lost = undefined;
+        after = message.position > after ? message.position : after;
+        yield message;
+      }
+      if (!options.follow) return;
+      // A manager that ends a stream it should keep is one that stops.
+      throw new DxpuError('unavailable', 'the manager has ended the stream');
+    } catch (thrown) {
+      const error = DxpuError.from(thrown);
+      if (error.code === 'out_of_range' && isBegun) throw rewound(after, error);
+      if (error.code !== 'unavailable' || !isBegun || options.signal?.aborted === true) throw error;
+      if (lost === undefined) {
+        lost = { error, atMs: performance.now() };
+        options.onLost?.(error);
+      }
+      const waitedMs = performance.now() - lost.atMs;
+      if (waitedMs > (options.resumeWithinMs ?? Number.POSITIVE_INFINITY)) throw error;
+    }
+    await pause(pauseMs);
+    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+  }
+}
+
+function rewound(after: bigint, cause: DxpuError): DxpuError {
+  return new DxpuError(
+    'data_loss',
+    `the manager's log no longer reaches position ${after}: its store is an older one; ` +
+      'look at dxpu get bindings, and begin anew with dxpu events',
+    { details: { after: Number(after) }, cause },
+  );
+}

@@ -1,0 +1,83 @@
+/** Mutations of the pool: each under a request id, repeated until it is answered. */
+import { randomUUID } from 'node:crypto';
+import type { CallOptions } from '@connectrpc/connect';
+import { DxpuError } from '#base/errors';
+import { printNote } from './output.ts';
+import { type PoolConnection, poolFailure } from './pool-connection.ts';
+import { formatDuration } from './quantity.ts';
+
+/** A manager that works answers within milliseconds; a connection to a machine that is off hangs. */
+const ATTEMPT_MS = 10_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+
+export const newRequestId = (): string => randomUUID();
+
+export class Deadline {
+  readonly #endMs: number;
+  readonly timeoutNs: number;
+
+  constructor(timeoutNs: number) {
+    this.timeoutNs = timeoutNs;
+    this.#endMs = performance.now() + timeoutNs / 1e6;
+  }
+
+  /** Never below 0. */
+  get leftMs(): number {
+    return Math.max(0, this.#endMs - performance.now());
+  }
+
+  get isOver(): boolean {
+    return this.leftMs === 0;
+  }
+}
+
+/**
+ * Makes a call that carries a request id again and again until the manager has answered it: it acts
+ * once. Fails with the answer's own error, or with `unavailable` when the time is up; what became of it
+ * is then not known.
+ */
+export async function untilAnswered<T>(
+  pool: PoolConnection,
+  requestId: string,
+  deadline: Deadline,
+  call: (options: CallOptions) => Promise<T>,
+): Promise<T> {
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let attempt = 1; ; attempt++) {
+    const timeoutMs = 1 + Math.floor(Math.min(ATTEMPT_MS, deadline.leftMs));
+    try {
+      return await call({ timeoutMs });
+    } catch (thrown) {
+      const error = DxpuError.from(thrown);
+      if (error.code !== 'unavailable' && error.code !== 'deadline_exceeded') throw error;
+      if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
+      if (attempt === 1) {
+        printNote(
+          `no answer from the manager at ${pool.address} (${error.message}); trying for ` +
+            `${formatDuration(deadline.leftMs * 1e6)} more`,
+        );
+      }
+    }
+    await pause(pauseMs);
+    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+  }
+}
+
+export const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, ms));
+
+function unanswered(
+  pool: PoolConnection,
+  requestId: string,
+  deadline: Deadline,
+  error: DxpuError,
+): DxpuError {
+  const { message } = poolFailure(new DxpuError('unavailable', error.message), pool);
+  return new DxpuError(
+    'unavailable',
+    `${message}. Tried for ${formatDuration(deadline.timeoutNs)}; the request may have arrived all ` +
+      `the same: repeat the command with --request-id ${requestId}, it acts once`,
+    { details: { requestId, manager: pool.address }, cause: error },
+  );
+}
