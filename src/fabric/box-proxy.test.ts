@@ -84,6 +84,29 @@ describe('rows', () => {
     expect(box.strayCounters.staleNonPosted).toBe(1);
   });
 
+  test('slots without a row are reset and scrubbed when asked, once, and then are clean', () => {
+    const devices = [0, 1].map(() => new FakeDevice());
+    const box = new BoxProxy({ boxId: 'b', devices: new Map(devices.entries()) });
+    expect(box.setTable(NOW, [row(0, 11)])).toEqual([]);
+    for (const device of devices) device.calls = [];
+    expect([0, 1, 2].map((slot) => box.isClean(slot))).toEqual([false, false, false]);
+    box.scrubUnbound(NOW);
+    expect(devices.map(({ calls }) => calls)).toEqual([[], ['reset', 'scrub']]);
+    box.scrubUnbound(NOW);
+    expect(devices[1]!.calls).toHaveLength(2);
+    expect([0, 1, 2].map((slot) => box.isClean(slot))).toEqual([false, true, false]);
+    expect(box.setTable(NOW, [])).toEqual([]);
+    expect(box.isClean(0)).toBe(true);
+  });
+
+  test('a slot without a row whose scrub fails is quarantined', () => {
+    const device = new FakeDevice();
+    const box = new BoxProxy({ boxId: 'b', devices: new Map([[0, device]]) });
+    device.failScrub = true;
+    box.scrubUnbound(NOW);
+    expect([box.slotState(0), box.isClean(0)]).toEqual(['quarantined', false]);
+  });
+
   test('the same table again disturbs nobody; a contained row in it stays contained', () => {
     const { box, link, devices } = readyBox();
     link.up = false;

@@ -112,6 +112,26 @@ export class BoxProxy implements LinkUser, Timed {
     return [];
   }
 
+  /**
+   * Resets and scrubs every slot that has no row and is not clean, before this returns: at the start
+   * nobody knows what is in the devices. A scrub that fails quarantines its slot.
+   */
+  scrubUnbound(now: Nanos): void {
+    this.#calls++;
+    for (const slot of this.#slots.list) {
+      if (slot.row !== undefined || !slot.dirty || slot.state === 'quarantined') continue;
+      this.#forget(now, slot);
+      this.#scrub(now, slot);
+    }
+    this.#leave(now);
+  }
+
+  /** Whether the device of a slot was reset and scrubbed since the last row was in force. */
+  isClean(slot: number): boolean {
+    const known = this.#slots.at(slot);
+    return known !== undefined && known.row === undefined && !known.dirty;
+  }
+
   /** The table in force. */
   get rows(): readonly BoxRow[] {
     return this.#table.rows;

@@ -12,6 +12,7 @@ import {
   CAPABILITIES_POINTER,
   COMMAND,
   COMMAND_BUS_MASTER_ENABLE,
+  COMMAND_MEMORY_SPACE_ENABLE,
   FIRST_CAPABILITY,
 } from '#pcie/config-space';
 import { MSI_CAPABILITY_ID } from '#pcie/msi';
@@ -39,6 +40,11 @@ export class ConfigShadow {
   /** Bus, device and function 0 that the function captured from the last CfgWr0; −1 before it. */
   capturedBdf = -1;
   busMaster = false;
+  /** Whether the function decodes its BARs (Memory Space Enable). */
+  get memoryEnable(): boolean {
+    return (this.#command & COMMAND_MEMORY_SPACE_ENABLE) !== 0;
+  }
+
   /**
    * Max_Payload_Size of the function, which bounds what it may send and be sent; Infinity while it has
    * shown no PCIe capability.

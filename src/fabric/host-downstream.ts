@@ -83,7 +83,7 @@ export class HostDownstream {
     copyConfigRequest(down, tlp);
     const write = tlp.kind === TlpKind.CfgWr1;
     down.kind = write ? TlpKind.CfgWr0 : TlpKind.CfgRd0;
-    if (slot.state === 'ready' && write && (tlp.completerId & 7) === 0) {
+    if (slot.link !== undefined && write && (tlp.completerId & 7) === 0) {
       const value = readLittleEndian32(tlp.payload, tlp.payloadOffset);
       slot.shadow.write(tlp.completerId, tlp.register, value, tlp.firstBe);
     }

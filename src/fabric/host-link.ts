@@ -43,7 +43,7 @@ export interface HostLinkSink {
 export interface HostLinkConfig {
   readonly local: PeerIdentity;
   readonly peer: PeerIdentity;
-  /** Number of paths to the peer; they are tried in turn. */
+  /** Number of paths to the peer; they are tried in turn. `setPaths` changes it. */
   readonly paths: number;
   readonly user: LinkUser;
   readonly sink: HostLinkSink;
@@ -69,6 +69,7 @@ export class HostLink implements Timed {
   #connection: Connection | undefined;
   /** Id offered for a new session, kept until it is accepted or refused. */
   #offeredId = 0;
+  #paths: number;
   #pathIndex = 0;
   #backoffNs: number;
   /** When the last connection came up; what it was worth shows in how long it lasts. */
@@ -87,6 +88,7 @@ export class HostLink implements Timed {
     this.local = config.local;
     this.peer = config.peer;
     this.#config = config;
+    this.#paths = config.paths;
     this.#options = checkLinkOptions(config.options);
     this.#backoffNs = this.#options.backoffMinNs;
     this.#connectionOwner = {
@@ -155,6 +157,16 @@ export class HostLink implements Timed {
     // A session's own connection ends with it.
     this.#session?.end(now, reason, EndCode.STOPPED);
     connection?.end(now, FrameType.BYE, EndCode.STOPPED, reason);
+  }
+
+  /**
+   * There are other paths now. `current` is the number the one in use or being tried has among them;
+   * what is up stays up, whatever becomes of its path.
+   */
+  setPaths(paths: number, current: number): void {
+    assert(paths >= 1 && current >= 0 && current < paths, 'a link has at least one path');
+    this.#paths = paths;
+    this.#pathIndex = current;
   }
 
   /** A connection asked for is there; the returned user must be set before its first frame. */
@@ -352,7 +364,7 @@ export class HostLink implements Timed {
   }
 
   #nextPath(): void {
-    this.#pathIndex = (this.#pathIndex + 1) % this.#config.paths;
+    this.#pathIndex = (this.#pathIndex + 1) % this.#paths;
   }
 
   #clearDeadlines(): void {

@@ -45,6 +45,11 @@ export interface HostProxyOptions {
   readonly rcbBytes?: 64 | 128;
   /** Who completes, as completions name it; default 0, the root complex itself. */
   readonly completerBdf?: number;
+  /**
+   * The function of a new row stays out of its slot until `plug`, and a row that goes while it is in
+   * counts as a surprise. Default false: it is in while its row is ready.
+   */
+  readonly holdsFunctions?: boolean;
   /** The AER capability of a virtual slot's port. Without it the proxy keeps one of its own. */
   readonly aer?: (virtualSlot: number) => AdvancedErrorReporting | undefined;
   readonly onEvent?: (now: Nanos, event: HostProxyEvent) => void;

@@ -19,7 +19,13 @@ import { REFUSAL_NAMES, type Refusal, type RefusalName, type SlotCounters } from
 import { DmaService } from './dma-service.ts';
 import { HostDownstream } from './host-downstream.ts';
 import type { HostProxyFaults, HostProxyOptions } from './host-proxy-options.ts';
-import { HostPeer, HostRoutes, HostSlot, type HostSlotState } from './host-slot.ts';
+import {
+  type FunctionPlace,
+  HostPeer,
+  HostRoutes,
+  HostSlot,
+  type HostSlotState,
+} from './host-slot.ts';
 import { checkHostTable, HostTable } from './host-table.ts';
 import { checkMemory, HostTableHistory, isSameHostBinding } from './host-table-history.ts';
 import { DONE, HostUpstream } from './host-upstream.ts';
@@ -90,16 +96,19 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     if (errors.length > 0) return errors;
 
     const left: HostSlot[] = [];
-    const wereReady: { slot: HostSlot; generation: number }[] = [];
+    const wereReady: { slot: HostSlot; generation: number; wasIn: boolean }[] = [];
     const next = new Map(rows.filter((row) => row.used).map((row) => [row.virtualSlot, row]));
     for (const slot of this.#slots.values()) {
       if (slot.row === undefined) continue;
       if (isSameHostBinding(slot.row, next.get(slot.virtualSlot))) continue;
-      if (slot.state === 'ready') wereReady.push({ slot, generation: slot.generation });
+      if (slot.state === 'ready') {
+        wereReady.push({ slot, generation: slot.generation, wasIn: slot.link !== undefined });
+      }
       left.push(slot);
       this.#history.unbound(slot.virtualSlot);
       slot.row = undefined;
       slot.state = 'unused';
+      slot.session = undefined;
       slot.link = undefined;
     }
     this.#routes.table = table;
@@ -107,11 +116,56 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     for (const peer of this.#peers.values()) this.#fillPeer(peer);
 
     this.#downstream.abort(now, left);
-    for (const { slot, generation } of wereReady) {
-      this.#tellDown(now, slot, generation, false, 'the row was taken out of the table');
+    const surprise = this.#options.holdsFunctions === true;
+    for (const { slot, generation, wasIn } of wereReady) {
+      const reason = 'the row was taken out of the table';
+      this.#tellDown(now, slot, generation, wasIn, surprise && wasIn, reason);
     }
     for (const peer of this.#peers.values()) this.#applyStates(now, peer);
     return [];
+  }
+
+  /**
+   * Lets the function of a row into its slot, now or when the row is ready. Does nothing for one that
+   * is in, or has been taken out.
+   */
+  plug(now: Nanos, virtualSlot: number): void {
+    const slot = this.#slots.get(virtualSlot);
+    if (slot?.row === undefined || slot.place !== 'held') return;
+    slot.place = 'in';
+    if (slot.state !== 'ready') return;
+    slot.link = slot.session;
+    this.#rootSide.linkActive(now, virtualSlot, true, false);
+  }
+
+  /**
+   * Takes the function of a row out of its slot: nothing passes any more, either way, before this
+   * returns. It comes back under a new generation alone; one that had not entered stays out until
+   * `plug`.
+   */
+  unplug(now: Nanos, virtualSlot: number, surprise: boolean): void {
+    const slot = this.#slots.get(virtualSlot);
+    if (slot?.row === undefined || slot.place !== 'in') return;
+    const wasIn = slot.link !== undefined;
+    slot.place = wasIn ? 'left' : 'held';
+    if (!wasIn) return;
+    slot.link = undefined;
+    this.#downstream.abort(now, [slot]);
+    this.#rootSide.linkActive(now, virtualSlot, false, surprise);
+  }
+
+  /** Where the function of a row is, or `undefined` without a row. */
+  functionPlace(virtualSlot: number): FunctionPlace | undefined {
+    const slot = this.#slots.get(virtualSlot);
+    return slot?.row === undefined ? undefined : slot.place;
+  }
+
+  /** Bits of the function's command register, as its host has set them (7.5.1.1.3). */
+  command(virtualSlot: number): { readonly memoryEnable: boolean; readonly busMaster: boolean } {
+    const slot = this.#slots.get(virtualSlot);
+    if (slot?.link === undefined) return { memoryEnable: false, busMaster: false };
+    const { memoryEnable, busMaster } = slot.shadow;
+    return { memoryEnable, busMaster };
   }
 
   /** The table in force. */
@@ -251,7 +305,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     peer.kept.clear();
     this.#peers.delete(peer.box);
     this.#lastPeer = undefined;
-    const slots = [...peer.slots.values()].filter((slot) => slot.link === link);
+    const slots = [...peer.slots.values()].filter((slot) => slot.session === link);
     this.#contain(now, slots, `link to box ${peer.box} is down: ${reason}`);
     // Whoever waits for `canRequest` is answered at once from here on.
     this.#rootSide.resume(now);
@@ -278,7 +332,7 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     const slot = this.#slot(row.virtualSlot);
     if (!row.used) return slot;
     if (slot.row === undefined) {
-      slot.bind(row);
+      slot.bind(row, this.#options.holdsFunctions === true ? 'held' : 'in');
       this.#history.bound(row);
     } else {
       slot.row = row;
@@ -315,33 +369,40 @@ export class HostProxy implements DownstreamFabric, LinkUser {
       return;
     }
     slot.state = 'ready';
-    slot.link = peer.link;
+    slot.session = peer.link;
+    if (slot.place === 'in') slot.link = peer.link;
     const { virtualSlot, generation } = slot;
     this.#options.onEvent?.(now, { kind: 'slot-up', virtualSlot, generation });
-    this.#rootSide.linkActive(now, virtualSlot, true, false);
+    // Whoever was told may have moved it.
+    if (slot.link !== undefined) this.#rootSide.linkActive(now, virtualSlot, true, false);
   }
 
   #contain(now: Nanos, slots: readonly HostSlot[], reason: string): void {
     const wereReady = slots.filter((slot) => slot.state === 'ready');
+    const wereIn = new Set(slots.filter((slot) => slot.link !== undefined));
     for (const slot of slots) {
       slot.state = 'contained';
+      slot.session = undefined;
       slot.link = undefined;
     }
     if (this.#faults.noAbort !== true) this.#downstream.abort(now, slots);
-    for (const slot of wereReady) this.#tellDown(now, slot, slot.generation, true, reason);
+    for (const slot of wereReady) {
+      this.#tellDown(now, slot, slot.generation, wereIn.has(slot), wereIn.has(slot), reason);
+    }
   }
 
   #tellDown(
     now: Nanos,
     slot: HostSlot,
     generation: number,
+    wasIn: boolean,
     surprise: boolean,
     reason: string,
   ): void {
     const { virtualSlot } = slot;
     const event = { kind: 'slot-down', virtualSlot, generation, surprise, reason } as const;
     this.#options.onEvent?.(now, event);
-    this.#rootSide.linkActive(now, virtualSlot, false, surprise);
+    if (wasIn) this.#rootSide.linkActive(now, virtualSlot, false, surprise);
   }
 
   /** Answers kept requests as far as the link takes completions. */

@@ -19,6 +19,16 @@ import type { HostRow } from './mapping-table.ts';
  */
 export type HostSlotState = 'unused' | 'waiting' | 'ready' | 'contained';
 
+/**
+ * Where the function of a row is, as its host should see it:
+ *
+ * - `held`: out of the slot until `plug`.
+ * - `in`: in the slot while the slot is ready.
+ * - `left`: taken out; it comes back under a new generation alone, for answers to what was asked of it
+ *   before may still be on their way.
+ */
+export type FunctionPlace = 'held' | 'in' | 'left';
+
 /** Only the capability counts: nobody enumerates this port. */
 const PORT_IDENTITY = { vendorId: 0, deviceId: 0, revisionId: 0, classCode: 0x060400 };
 
@@ -27,7 +37,10 @@ export class HostSlot {
   readonly counters = new SlotCounters();
   row: HostRow | undefined;
   state: HostSlotState = 'unused';
-  /** The link to the row's box while `ready`. */
+  place: FunctionPlace = 'in';
+  /** The session the slot is `ready` in. */
+  session: LinkPort | undefined;
+  /** Where TLPs go: the session's link while the function is in the slot. */
   link: LinkPort | undefined;
   /** Of the function of this generation. */
   shadow = new ConfigShadow();
@@ -46,9 +59,11 @@ export class HostSlot {
   }
 
   /** A new function is behind this slot: nothing is known of its configuration. */
-  bind(row: HostRow): void {
+  bind(row: HostRow, place: FunctionPlace): void {
     this.row = row;
     this.state = 'waiting';
+    this.place = place;
+    this.session = undefined;
     this.link = undefined;
     this.shadow = new ConfigShadow();
     this.reportedRefusals = 0;

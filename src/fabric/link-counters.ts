@@ -1,3 +1,6 @@
+/** Round trips that count as recent: two seconds of them, at four pings a second. */
+const RECENT = 8;
+
 /** What a link counts; every number only grows, except the round trips. Indexed by `FlowClass`. */
 type PerClass = [number, number, number];
 
@@ -47,6 +50,14 @@ export class LinkCounters {
   rttMinNs = 0;
   rttSumNs = 0;
   rttCount = 0;
+  /** The last `RECENT` round trips, each at its number modulo that. */
+  readonly #recent = new Float64Array(RECENT).fill(Infinity);
+
+  /** Smallest of the recent round trips over the connection in use, in nanoseconds; 0 while there is none. */
+  get rttRecentNs(): number {
+    const least = Math.min(...this.#recent);
+    return least === Infinity ? 0 : least;
+  }
 
   get rttMeanNs(): number {
     return this.rttCount === 0 ? 0 : this.rttSumNs / this.rttCount;
@@ -54,8 +65,14 @@ export class LinkCounters {
 
   addRtt(rttNs: number): void {
     this.rttLastNs = rttNs;
+    this.#recent[this.rttCount % RECENT] = rttNs;
     this.rttMinNs = this.rttCount === 0 ? rttNs : Math.min(this.rttMinNs, rttNs);
     this.rttSumNs += rttNs;
     this.rttCount++;
+  }
+
+  /** The connection is another one: earlier round trips say nothing of it. */
+  forgetRecent(): void {
+    this.#recent.fill(Infinity);
   }
 }

@@ -63,6 +63,21 @@ describe('a lost connection', () => {
     expect(world.hostUser.session).toBe(1);
   });
 
+  it('resumes over a path it learnt of meanwhile, and goes on over one it should not take again', () => {
+    const world = new LinkWorld({ paths: [{ rttNs: 1000 }, { rttNs: 1000 }, { rttNs: 1000 }] });
+    world.host.setPaths(1, 0);
+    world.up();
+    world.host.setPaths(3, 2);
+    world.run(1e9);
+    expect([world.host.state, world.host.pathIndex]).toEqual(['up', 2]);
+    expect(world.host.counters.connectionsLost).toBe(0);
+    // The first after a loss is the next one, at once: from 2 on that is 0, which is cut.
+    world.paths[0]!.cut('reset');
+    world.run(1e9);
+    expect([world.host.state, world.host.pathIndex]).toEqual(['up', 1]);
+    expect(world.hostUser.session).toBe(1);
+  });
+
   it('that nobody is told of is found by silence', () => {
     const world = new LinkWorld({ paths: [{ rttNs: 1000 }, { rttNs: 1000 }] }).up();
     const lastFrameNs = world.now;

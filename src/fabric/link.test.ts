@@ -3,6 +3,7 @@ import { FlowClass } from '#pcie/tlp';
 import { serialOf, serialTlp } from '#testkit/link-tlps';
 import { LinkWorld } from '#testkit/link-world';
 import { FrameType } from './frame.ts';
+import { LinkCounters } from './link-counters.ts';
 import { TapDirection } from './link-options.ts';
 import { SlotState } from './link-user.ts';
 
@@ -136,6 +137,22 @@ describe('frames on the wire', () => {
       // One at the start, then every 250 ms.
       expect(counters.rttCount).toBe(5);
     }
+  });
+
+  it('keeps the smallest of the last eight round trips, of the connection in use alone', () => {
+    const counters = new LinkCounters();
+    expect(counters.rttRecentNs).toBe(0);
+    for (const rttNs of [100, 900, 800, 700, 600, 500, 400, 300]) counters.addRtt(rttNs);
+    expect(counters.rttRecentNs).toBe(100);
+    counters.addRtt(350);
+    expect(counters.rttRecentNs).toBe(300);
+    counters.forgetRecent();
+    expect(counters.rttRecentNs).toBe(0);
+    const world = quiet(new LinkWorld({ paths: [{ rttNs: 30_000 }, { rttNs: 50_000 }] }));
+    expect(world.host.counters.rttRecentNs).toBeCloseTo(30_000, 3);
+    world.paths[0]!.cut('reset');
+    world.run(1e9);
+    expect(world.host.counters.rttRecentNs).toBeCloseTo(50_000, 3);
   });
 });
 

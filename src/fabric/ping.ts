@@ -35,5 +35,6 @@ export class PingClock {
   /** The connection is another one: answers to old pings would measure nothing. */
   forget(): void {
     this.#sentAtNs.fill(-1);
+    this.#counters.forgetRecent();
   }
 }
