@@ -1,0 +1,303 @@
+/**
+ * Pools small enough to try everything, and a model of placement that does: no index, no summaries, no
+ * matching, nothing shared with the code it is held against.
+ */
+import fc from 'fast-check';
+import type { Demand, Plan, Reason } from '#placement/demand';
+import type {
+  BarFacts,
+  BoxFacts,
+  HostFacts,
+  HostSlotFacts,
+  NodeFacts,
+  PathFacts,
+  WindowFacts,
+} from '#placement/facts';
+import { PoolIndex } from '#placement/pool-index';
+
+export interface SmallPool {
+  readonly boxes: readonly BoxFacts[];
+  readonly nodes: readonly NodeFacts[];
+  readonly hosts: readonly HostFacts[];
+}
+
+export const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+
+/** `a` to `b` MiB behind `from`, the end not included. */
+export function windowOf(from: number, a: number, b: number): WindowFacts {
+  return { base: from + a * MIB, limit: from + b * MIB - 1 };
+}
+
+export function bar(mib: number, kind: 'low' | 'low64' | 'low-prefetchable' | 'high'): BarFacts {
+  return {
+    sizeBytes: mib * MIB,
+    prefetchable: kind === 'high' || kind === 'low-prefetchable',
+    is64: kind === 'high' || kind === 'low64',
+  };
+}
+
+const LOW = 0xe000_0000;
+const HIGH = 2 ** 38;
+
+const anyLowWindow = fc.constantFrom(
+  windowOf(LOW, 0, 4),
+  windowOf(LOW, 1, 4),
+  windowOf(LOW, 16, 24),
+  windowOf(LOW, 33, 34),
+);
+const anyHighWindow = fc.constantFrom(
+  windowOf(HIGH, 0, 8),
+  windowOf(HIGH, 3, 8),
+  windowOf(HIGH, 16, 32),
+  windowOf(HIGH, 31, 49),
+  { base: HIGH, limit: HIGH - 1 },
+);
+const anyBars = fc.constantFrom<readonly BarFacts[]>(
+  [bar(1, 'low')],
+  [bar(1, 'low'), bar(8, 'high')],
+  [bar(2, 'low-prefetchable'), bar(4, 'high'), bar(4, 'high')],
+  [bar(4, 'low64'), bar(2, 'high')],
+  [bar(1, 'low'), bar(16, 'high')],
+);
+
+function anyHostSlot(slot: number): fc.Arbitrary<HostSlotFacts> {
+  return fc.record({
+    slot: fc.constant(slot),
+    free: mostly(true, false),
+    nonPrefetchable: fc.oneof(
+      { weight: 3, arbitrary: fc.constant(windowOf(LOW, 0, 8)) },
+      anyLowWindow,
+    ),
+    prefetchable: fc.oneof(
+      { weight: 2, arbitrary: fc.constant(windowOf(HIGH, 0, 32)) },
+      anyHighWindow,
+    ),
+  });
+}
+
+function mostly<T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
+  return fc.oneof({ weight: 6, arbitrary: fc.constant(usual) }, fc.constantFrom(...others));
+}
+
+function some<T>(
+  count: number,
+  one: (number: number) => fc.Arbitrary<T>,
+): fc.Arbitrary<readonly T[]> {
+  const numbers = Array.from({ length: count }, (_, number) => number);
+  return fc
+    .subarray(numbers, { minLength: 0 })
+    .chain((chosen) => fc.tuple(...chosen.map((number) => one(number))));
+}
+
+export function anyNode(box: string, slot: number): fc.Arbitrary<NodeFacts> {
+  return fc.record({
+    box: fc.constant(box),
+    slot: fc.constant(slot),
+    uuid: fc.constantFrom(`GPU-${box}-${slot}`, `GPU-${box}-${slot}-other`),
+    model: mostly('A100', 'H100'),
+    memoryBytes: mostly(40 * GIB, 80 * GIB),
+    nvlinkGroup: fc.constantFrom('g1', 'g1', 'g2', ''),
+    bars: fc.oneof(fc.constant([bar(1, 'low'), bar(8, 'high')]), anyBars),
+    state: mostly<NodeFacts['state']>('free', 'bound', 'scrubbing', 'quarantined', 'gone'),
+  });
+}
+
+export function anyBox(id: string): fc.Arbitrary<BoxFacts> {
+  return fc.record({
+    id: fc.constant(id),
+    kind: fc.constantFrom<BoxFacts['kind']>('pcie', 'nvswitch'),
+    reachable: mostly(true, false),
+  });
+}
+
+export function anyPath(box: string, path: string): fc.Arbitrary<PathFacts> {
+  return fc.record({
+    box: fc.constant(box),
+    path: fc.constant(path),
+    up: mostly(true, false),
+    rttNs: fc.constantFrom(0, 1000, 2000, 5000),
+  });
+}
+
+export function anyHost(id: string, boxes: readonly string[]): fc.Arbitrary<HostFacts> {
+  return fc.record({
+    id: fc.constant(id),
+    reachable: mostly(true, false),
+    slots: fc.integer({ min: 0, max: 4 }).chain((count) => {
+      const slots = Array.from({ length: count }, (_, slot) => anyHostSlot(slot));
+      return fc.tuple(...slots);
+    }),
+    paths: fc
+      .tuple(...boxes.map((box) => some(2, (path) => anyPath(box, `p${path}`))))
+      .map((lists) => lists.flat()),
+  });
+}
+
+export const SMALL_BOXES = ['b1', 'b2', 'b3'] as const;
+export const SMALL_HOSTS = ['h1', 'h2'] as const;
+
+/** At most 3 boxes of 4 GPU nodes, 2 hosts of 4 slots, 2 paths between each of them. */
+export const anyPool: fc.Arbitrary<SmallPool> = some(SMALL_BOXES.length, (number) => {
+  const id = SMALL_BOXES[number] ?? '';
+  return fc.record({ box: anyBox(id), nodes: some(4, (slot) => anyNode(id, slot)) });
+}).chain((boxes) =>
+  fc.record({
+    boxes: fc.constant(boxes.map(({ box }) => box)),
+    nodes: fc.constant(boxes.flatMap(({ nodes }) => nodes)),
+    // Paths may lead to boxes that are not there.
+    hosts: fc.tuple(...SMALL_HOSTS.map((id) => anyHost(id, SMALL_BOXES))),
+  }),
+);
+
+/** Every combination of constraints, those that ask for nothing more often. */
+export const anyDemand: fc.Arbitrary<Demand> = fc.record({
+  gpus: fc.integer({ min: 1, max: 4 }),
+  host: mostly('h1', 'h2', 'h9'),
+  model: mostly<string | undefined>(undefined, 'A100', 'H100', 'V100'),
+  memoryBytes: mostly<number | undefined>(undefined, 40 * GIB, 80 * GIB),
+  sameBox: fc.boolean(),
+  nvlink: mostly(false, true),
+  boxKind: mostly<Demand['boxKind']>(undefined, 'pcie', 'nvswitch'),
+  maxRttNs: mostly<number | undefined>(undefined, 1000, 3000),
+});
+
+export function indexOf(pool: SmallPool): PoolIndex {
+  const index = new PoolIndex();
+  for (const box of pool.boxes) index.setBox(box);
+  for (const node of pool.nodes) index.setNode(node);
+  for (const host of pool.hosts) index.setHost(host);
+  return index;
+}
+
+export function hostOf(pool: SmallPool, demand: Demand): HostFacts | undefined {
+  return pool.hosts.find((host) => host.id === demand.host);
+}
+
+/** Tries every place of every BAR. Sizes and windows are whole MiB. */
+export function fitsByTrial(bars: readonly BarFacts[], slot: HostSlotFacts): boolean {
+  const placeAll = (sizes: readonly number[], window: WindowFacts, end: number): boolean => {
+    const taken: [number, number][] = [];
+    const place = (at: number): boolean => {
+      const size = sizes[at];
+      if (size === undefined) return true;
+      for (let from = window.base; from + size <= end; from += MIB) {
+        if (from % size !== 0) continue;
+        if (taken.some(([a, b]) => from < b && a < from + size)) continue;
+        taken.push([from, from + size]);
+        if (place(at + 1)) return true;
+        taken.pop();
+      }
+      return false;
+    };
+    return place(0);
+  };
+  const high = bars.filter((one) => one.prefetchable && one.is64);
+  const low = bars.filter((one) => !high.includes(one));
+  const { nonPrefetchable, prefetchable } = slot;
+  return (
+    placeAll(
+      low.map((one) => one.sizeBytes),
+      nonPrefetchable,
+      Math.min(nonPrefetchable.limit + 1, 2 ** 32),
+    ) &&
+    placeAll(
+      high.map((one) => one.sizeBytes),
+      prefetchable,
+      prefetchable.limit + 1,
+    )
+  );
+}
+
+function goodPath(path: PathFacts, { maxRttNs }: Demand): boolean {
+  return path.up && (maxRttNs === undefined || (path.rttNs !== 0 && path.rttNs <= maxRttNs));
+}
+
+/** The first reason that rules the GPU node out by itself, before anything is said of its box. */
+export function reasonByHand(pool: SmallPool, demand: Demand, node: NodeFacts): Reason | undefined {
+  const box = pool.boxes.find((one) => one.id === node.box);
+  const host = hostOf(pool, demand);
+  const paths = host?.paths.filter((path) => path.box === node.box) ?? [];
+  const free = host?.slots.filter((slot) => slot.free) ?? [];
+  const slots = free.length > 0 ? free : (host?.slots ?? []);
+  if (node.state === 'gone') return 'gone';
+  if (box?.reachable !== true) return 'unreachable';
+  if (node.state !== 'free') return node.state;
+  if (demand.model !== undefined && demand.model !== node.model) return 'model';
+  if (demand.memoryBytes !== undefined && node.memoryBytes < demand.memoryBytes) return 'memory';
+  if (demand.boxKind !== undefined && demand.boxKind !== box.kind) return 'box-kind';
+  if (paths.length === 0) return 'no-path';
+  if (paths.every((path) => !path.up)) return 'path-down';
+  if (!paths.some((path) => goodPath(path, demand))) return 'round-trip';
+  return slots.some((slot) => fitsByTrial(node.bars, slot)) ? undefined : 'window';
+}
+
+/** Every set of `gpus` GPU nodes that satisfies the demand, found by trying all of them. */
+export function solutions(pool: SmallPool, demand: Demand): NodeFacts[][] {
+  const host = hostOf(pool, demand);
+  if (host?.reachable !== true) return [];
+  const usable = pool.nodes.filter((node) => reasonByHand(pool, demand, node) === undefined);
+  const free = host.slots.filter((slot) => slot.free);
+  const found: NodeFacts[][] = [];
+  const choose = (from: number, chosen: NodeFacts[]): void => {
+    if (chosen.length === demand.gpus) {
+      if (together(chosen, demand) && haveSlots(chosen, free)) found.push([...chosen]);
+      return;
+    }
+    for (const [at, node] of usable.entries()) {
+      if (at >= from) choose(at + 1, [...chosen, node]);
+    }
+  };
+  choose(0, []);
+  return found;
+}
+
+function together(nodes: readonly NodeFacts[], demand: Demand): boolean {
+  const [first] = nodes;
+  const oneBox = nodes.every((node) => node.box === first?.box);
+  const oneGroup =
+    first?.nvlinkGroup !== '' && nodes.every((node) => node.nvlinkGroup === first?.nvlinkGroup);
+  return (!demand.sameBox || oneBox) && (!demand.nvlink || (oneBox && oneGroup));
+}
+
+function haveSlots(nodes: readonly NodeFacts[], slots: readonly HostSlotFacts[]): boolean {
+  const [first, ...others] = nodes;
+  if (first === undefined) return true;
+  return slots.some(
+    (slot) =>
+      fitsByTrial(first.bars, slot) &&
+      haveSlots(
+        others,
+        slots.filter((one) => one !== slot),
+      ),
+  );
+}
+
+/** What a plan breaks, as words; empty when it is a complete answer in this pool. */
+export function violations(pool: SmallPool, { demand, picks }: Plan): string[] {
+  const found: string[] = [];
+  const check = (holds: boolean, name: string): void => {
+    if (!holds) found.push(name);
+  };
+  const host = hostOf(pool, demand);
+  check(host?.reachable === true, 'host reachable');
+  check(picks.length === demand.gpus, 'complete');
+  const boxSlots = picks.map((pick) => `${pick.box}/${pick.slot}`);
+  check(new Set(boxSlots).size === picks.length, 'no box slot twice');
+  check(new Set(picks.map((pick) => pick.hostSlot)).size === picks.length, 'no host slot twice');
+  const nodes: NodeFacts[] = [];
+  for (const pick of picks) {
+    const node = pool.nodes.find((one) => one.box === pick.box && one.slot === pick.slot);
+    const slot = host?.slots.find((one) => one.slot === pick.hostSlot);
+    const path = host?.paths.find((one) => one.box === pick.box && one.path === pick.path);
+    check(node?.uuid === pick.uuid && node.model === pick.model, 'the same GPU node');
+    check(slot?.free === true, 'host slot free');
+    check(path !== undefined && goodPath(path, demand), 'path up and near');
+    if (node === undefined) continue;
+    nodes.push(node);
+    check(reasonByHand(pool, demand, node) === undefined, 'satisfies the demand');
+    check(slot !== undefined && fitsByTrial(node.bars, slot), 'fits its slot');
+  }
+  check(together(nodes, demand), 'together');
+  return found;
+}
