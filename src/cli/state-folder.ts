@@ -35,7 +35,12 @@ export function makeStateFolder(folder: string): void {
 
 /** The control socket of a process. Fails when the path is longer than the system allows. */
 export function socketPath(folder: string, identity: Identity): string {
-  const file = path.join(folder, `${identity.kind}-${identity.id}.sock`);
+  return socketOf(folder, `${identity.kind}-${identity.id}`);
+}
+
+/** As `socketPath`, of the process called `host-h1`. */
+export function socketOf(folder: string, name: string): string {
+  const file = path.join(folder, `${name}.sock`);
   const bytes = Buffer.byteLength(file);
   if (bytes > MAX_SOCKET_PATH_BYTES) {
     throw new DxpuError(
