@@ -25,6 +25,7 @@ import { migrate, refuseOthers } from './sqlite-schema.ts';
 
 /** Long enough for a start that gives up to let go, short enough to count as at once. */
 const BUSY_TIMEOUT_MS = 100;
+const SMALLEST_PAGE_BYTES = 512;
 const CACHE_KIB = 64 * 1024;
 const WAL_LIMIT_BYTES = 64 * 2 ** 20;
 /** The log is left out: it may be of any size, and a damaged entry shows when it is read. */
@@ -107,6 +108,8 @@ function checkAccess(file: string): void {
   }
   // Made whole, it is never empty: an empty one is what was left of a pool.
   if (stat.size === 0) throw damaged(file, 'it is empty');
+  // SQLite takes a file of less than its smallest page for an empty database.
+  if (stat.size < SMALLEST_PAGE_BYTES) throw noDatabase(file, undefined);
   try {
     accessSync(file, constants.R_OK | constants.W_OK);
   } catch (error) {
@@ -183,13 +186,7 @@ function lockError(file: string, error: unknown): unknown {
       { details: owner === undefined ? { file } : { file, process: owner }, cause: error },
     );
   }
-  if (code.startsWith('SQLITE_NOTADB')) {
-    return new DxpuError(
-      'data_loss',
-      `${file} is not a database. Move it away to begin a new pool, or restore it from a copy.`,
-      { details: { file }, cause: error },
-    );
-  }
+  if (code.startsWith('SQLITE_NOTADB')) return noDatabase(file, error);
   return code.startsWith('SQLITE_CORRUPT')
     ? damaged(file, (error as Error).message)
     : storeError(file, error);
@@ -218,6 +215,14 @@ function checkWhole(db: Database, file: string): void {
     const isDamage = error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_CORRUPT');
     throw isDamage ? damaged(file, error.message) : error;
   }
+}
+
+function noDatabase(file: string, cause: unknown): DxpuError {
+  return new DxpuError(
+    'data_loss',
+    `${file} is not a database. Move it away to begin a new pool, or restore it from a copy.`,
+    { details: { file }, cause },
+  );
 }
 
 function damaged(file: string, what: string): DxpuError {

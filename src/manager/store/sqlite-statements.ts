@@ -1,96 +1,130 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type {
-  BindingRow,
-  Cell,
-  KeyedRow,
-  LogRow,
-  PathRow,
-  RequestRow,
-  SlotRow,
-} from './sqlite-rows.ts';
+  BindingRecord,
+  BoxRecord,
+  BoxSlotRecord,
+  HostRecord,
+  HostSlotRecord,
+  LogRecord,
+  PathRecord,
+  RequestRecord,
+} from '../domain/records.ts';
+import { bindingOf } from './log-subject.ts';
 
+type Cell = string | number | null;
 type Write = Statement<Cell[]>;
-type Read<Row> = Statement<Cell[], Row>;
+/** Each row is the JSON of a record. */
+type Read = Statement<Cell[], string>;
 
-/**
- * The statements of the hot path, compiled once. A put is `insert … on conflict do update`, so that a
- * row keeps its place and no trigger against deletion fires.
- */
+/** One kind of record in its table. */
+export interface Table<R> {
+  readonly put: (record: R) => void;
+  /** In the order in which keys were first put. */
+  readonly all: () => R[];
+}
+
+/** The statements of the hot path, compiled once. */
 export interface Statements {
   readonly begin: Write;
   readonly commit: Write;
   readonly rollback: Write;
-  readonly putBox: Write;
-  readonly putBoxSlot: Write;
-  readonly putHost: Write;
-  readonly putHostSlot: Write;
-  readonly putPath: Write;
-  /** A step in a binding's life: touches no index. Changes no row where keys differ. */
-  readonly stepBinding: Write;
-  readonly putBinding: Write;
+  readonly boxes: Table<BoxRecord>;
+  readonly boxSlots: Table<BoxSlotRecord>;
+  readonly hosts: Table<HostRecord>;
+  readonly hostSlots: Table<HostSlotRecord>;
+  readonly paths: Table<PathRecord>;
+  readonly bindings: Table<BindingRecord>;
   readonly removeBinding: Write;
-  readonly putRequest: Write;
+  readonly requests: Table<RequestRecord>;
   readonly forgetRequests: Write;
-  readonly addLog: Write;
+  readonly addLog: (entry: LogRecord) => void;
+  readonly log: Read;
+  readonly logOfBinding: Read;
+  readonly counters: Statement<[], [generation: number, binding: number, position: number]>;
   readonly setCounters: Write;
-  readonly bindings: Read<BindingRow>;
-  readonly boxes: Read<KeyedRow>;
-  readonly boxSlots: Read<SlotRow>;
-  readonly hosts: Read<KeyedRow>;
-  readonly hostSlots: Read<SlotRow>;
-  readonly paths: Read<PathRow>;
-  readonly requests: Read<RequestRow>;
-  readonly counters: Read<[generation: number, binding: number, position: number]>;
-  readonly log: Read<LogRow>;
-  readonly logOfBinding: Read<LogRow>;
 }
 
-/** Lists come in the order in which keys were first put. */
 export function prepareStatements(db: Database): Statements {
   const write = (sql: string): Write => db.prepare<Cell[]>(sql);
-  const read = <Row>(sql: string): Read<Row> => db.prepare<Cell[], Row>(sql).raw();
-  const put = (table: string, keys: readonly string[], values: readonly string[]): Write => {
+  const read = (sql: string): Read => db.prepare<Cell[], string>(sql).pluck();
+
+  const table = <R>(
+    name: string,
+    keys: readonly string[],
+    others: readonly string[],
+    cells: (record: R) => Cell[],
+  ): Table<R> => {
+    const values = [...others, 'record'];
     const columns = [...keys, ...values];
-    return write(
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
+    // An upsert keeps the row in its place; REPLACE would take it out first.
+    const put = write(
+      `INSERT INTO ${name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
        ON CONFLICT (${keys.join(', ')})
-       DO UPDATE SET ${values.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+       DO UPDATE SET ${values.map((value) => `${value} = excluded.${value}`).join(', ')}`,
     );
+    const list = read(`SELECT record FROM ${name} ORDER BY rowid`);
+    return {
+      put: (record) => {
+        put.run(...cells(record), JSON.stringify(record));
+      },
+      all: () => list.all().map((text) => JSON.parse(text) as R),
+    };
   };
-  const list = <Row>(table: string, columns: string): Read<Row> =>
-    read<Row>(`SELECT ${columns} FROM ${table} ORDER BY rowid`);
-  const log = 'position, at_ms, actor, request_id, subject_kind, subject, action, message, binding';
-  const binding = ['state', 'generation', 'host', 'host_slot', 'box', 'box_slot', 'record'];
+
+  const keys = ['generation', 'host', 'host_slot', 'box', 'box_slot'];
+  const inserted = table('binding', ['id'], keys, (one: BindingRecord) => [
+    one.id,
+    ...bindingKeys(one),
+  ]);
+  const step = write(
+    `UPDATE binding SET record = ? WHERE id = ? AND ${keys.map((key) => `${key} = ?`).join(' AND ')}`,
+  );
+  const addLog = write('INSERT INTO log (position, binding, record) VALUES (?, ?, ?)');
   return {
     begin: write('BEGIN IMMEDIATE'),
     commit: write('COMMIT'),
     rollback: write('ROLLBACK'),
-    putBox: put('box', ['id'], ['record']),
-    putBoxSlot: put('box_slot', ['box', 'slot'], ['record']),
-    putHost: put('host', ['id'], ['record']),
-    putHostSlot: put('host_slot', ['host', 'slot'], ['record']),
-    putPath: put('path', ['host', 'box', 'path'], ['rtt_ns', 'bits_per_second']),
-    stepBinding: write(
-      `UPDATE binding SET state = ?, record = ? WHERE id = ? AND generation = ?
-       AND host = ? AND host_slot = ? AND box = ? AND box_slot = ?`,
-    ),
-    putBinding: put('binding', ['id'], binding),
+    boxes: table('box', ['id'], [], (one: BoxRecord) => [one.id]),
+    boxSlots: table('box_slot', ['box', 'slot'], [], (one: BoxSlotRecord) => [one.box, one.slot]),
+    hosts: table('host', ['id'], [], (one: HostRecord) => [one.id]),
+    hostSlots: table('host_slot', ['host', 'slot'], [], (one: HostSlotRecord) => [
+      one.host,
+      one.slot,
+    ]),
+    paths: table('path', ['host', 'box', 'path'], [], (one: PathRecord) => [
+      one.host,
+      one.box,
+      one.path,
+    ]),
+    bindings: {
+      all: inserted.all,
+      put: (one) => {
+        // Most puts are a step in its life: keys and indexes stay as they are.
+        const { changes } = step.run(JSON.stringify(one), one.id, ...bindingKeys(one));
+        if (changes === 0) inserted.put(one);
+      },
+    },
     removeBinding: write('DELETE FROM binding WHERE id = ?'),
-    putRequest: put('request', ['caller', 'request_id'], ['fingerprint', 'bindings', 'at_ms']),
+    requests: table('request', ['caller', 'request_id'], ['at_ms'], (one: RequestRecord) => [
+      one.caller,
+      one.requestId,
+      one.atMs,
+    ]),
     forgetRequests: write('DELETE FROM request WHERE at_ms < ?'),
-    addLog: write(`INSERT INTO log (${log}, binding_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
-    setCounters: write('UPDATE counters SET generation = ?, binding = ?, position = ?'),
-    bindings: list('binding', ['id', ...binding].join(', ')),
-    boxes: list('box', 'id, record'),
-    boxSlots: list('box_slot', 'box, slot, record'),
-    hosts: list('host', 'id, record'),
-    hostSlots: list('host_slot', 'host, slot, record'),
-    paths: list('path', 'host, box, path, rtt_ns, bits_per_second'),
-    requests: list('request', 'caller, request_id, fingerprint, bindings, at_ms'),
-    counters: read('SELECT generation, binding, position FROM counters'),
-    log: read(`SELECT ${log} FROM log WHERE position > ? ORDER BY position LIMIT ?`),
+    addLog: (entry) => {
+      addLog.run(entry.position, bindingOf(entry) ?? null, JSON.stringify(entry));
+    },
+    log: read('SELECT record FROM log WHERE position > ? ORDER BY position LIMIT ?'),
     logOfBinding: read(
-      `SELECT ${log} FROM log WHERE binding_id = ? AND position > ? ORDER BY position LIMIT ?`,
+      'SELECT record FROM log WHERE binding = ? AND position > ? ORDER BY position LIMIT ?',
     ),
+    counters: db
+      .prepare<[], [number, number, number]>('SELECT generation, binding, position FROM counters')
+      .raw(),
+    setCounters: write('UPDATE counters SET generation = ?, binding = ?, position = ?'),
   };
+}
+
+function bindingKeys(one: BindingRecord): Cell[] {
+  return [one.generation, one.host, one.hostSlot, one.box, one.boxSlot];
 }

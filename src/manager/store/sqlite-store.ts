@@ -7,7 +7,6 @@ import type { LogRecord } from '../domain/records.ts';
 import { storeError } from './sqlite-errors.ts';
 import { openFile } from './sqlite-file.ts';
 import { forgetOwner, noteOwner } from './sqlite-owner.ts';
-import * as rows from './sqlite-rows.ts';
 import { prepareStatements, type Statements } from './sqlite-statements.ts';
 import type { Store } from './store.ts';
 
@@ -49,20 +48,19 @@ export class SqliteStore implements Store {
   }
 
   load(): Snapshot {
-    const { bindings, boxes, boxSlots, hosts, hostSlots, paths, requests, counters } =
-      this.#statements;
+    const from = this.#statements;
     return this.#reading(() => {
-      const counted = counters.get();
+      const counted = from.counters.get();
       assert(counted !== undefined, 'the row of the counters cannot be deleted');
       const [generation, binding, position] = counted;
       return {
-        bindings: bindings.all().map(rows.bindingOfRow),
-        boxes: boxes.all().map(rows.boxOfRow),
-        boxSlots: boxSlots.all().map(rows.boxSlotOfRow),
-        hosts: hosts.all().map(rows.hostOfRow),
-        hostSlots: hostSlots.all().map(rows.hostSlotOfRow),
-        paths: paths.all().map(rows.pathOfRow),
-        requests: requests.all().map(rows.requestOfRow),
+        bindings: from.bindings.all(),
+        boxes: from.boxes.all(),
+        boxSlots: from.boxSlots.all(),
+        hosts: from.hosts.all(),
+        hostSlots: from.hostSlots.all(),
+        paths: from.paths.all(),
+        requests: from.requests.all(),
         counters: { generation, binding, position },
       };
     });
@@ -84,35 +82,29 @@ export class SqliteStore implements Store {
   /** In an order in which each row finds those it refers to; the counters last, as the schema asks. */
   #write(batch: Batch): void {
     const to = this.#statements;
-    for (const one of batch.boxes) to.putBox.run(...rows.rowOfBox(one));
-    for (const one of batch.boxSlots) to.putBoxSlot.run(...rows.rowOfBoxSlot(one));
-    for (const one of batch.hosts) to.putHost.run(...rows.rowOfHost(one));
-    for (const one of batch.hostSlots) to.putHostSlot.run(...rows.rowOfHostSlot(one));
-    for (const one of batch.paths) to.putPath.run(...rows.rowOfPath(one));
+    for (const one of batch.boxes) to.boxes.put(one);
+    for (const one of batch.boxSlots) to.boxSlots.put(one);
+    for (const one of batch.hosts) to.hosts.put(one);
+    for (const one of batch.hostSlots) to.hostSlots.put(one);
+    for (const one of batch.paths) to.paths.put(one);
     for (const id of batch.removedBindings) to.removeBinding.run(id);
-    for (const one of batch.bindings) {
-      const [id, state, generation, host, hostSlot, box, boxSlot, record] = rows.rowOfBinding(one);
-      const keys = [generation, host, hostSlot, box, boxSlot] as const;
-      if (to.stepBinding.run(state, record, id, ...keys).changes === 0) {
-        to.putBinding.run(id, state, ...keys, record);
-      }
-    }
+    for (const one of batch.bindings) to.bindings.put(one);
     if (batch.forgetRequestsBeforeMs !== undefined) {
       to.forgetRequests.run(batch.forgetRequestsBeforeMs);
     }
-    for (const one of batch.requests) to.putRequest.run(...rows.rowOfRequest(one));
-    for (const one of batch.log) to.addLog.run(...rows.rowOfLog(one));
+    for (const one of batch.requests) to.requests.put(one);
+    for (const one of batch.log) to.addLog(one);
     const { generation, binding, position } = batch.counters;
     to.setCounters.run(generation, binding, position);
   }
 
   log(after: number, limit: number, binding?: string): LogRecord[] {
     const { log, logOfBinding } = this.#statements;
-    return this.#reading(() =>
-      (binding === undefined ? log.all(after, limit) : logOfBinding.all(binding, after, limit)).map(
-        rows.logOfRow,
-      ),
-    );
+    return this.#reading(() => {
+      const found =
+        binding === undefined ? log.all(after, limit) : logOfBinding.all(binding, after, limit);
+      return found.map((text) => JSON.parse(text) as LogRecord);
+    });
   }
 
   #reading<T>(read: () => T): T {

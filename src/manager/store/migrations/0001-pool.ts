@@ -3,6 +3,10 @@ import { type Kysely, type Migration, sql } from 'kysely';
 /** Trigger text: aborts the statement, and with it the transaction it is in. */
 const refuse = (message: string) => sql`RAISE(ABORT, ${sql.lit(message)})`;
 
+/**
+ * A row is its keys, which the schema guards, and `record`: the whole record as JSON, which is all that
+ * is read back.
+ */
 async function up(db: Kysely<unknown>): Promise<void> {
   // 'dxpu' in ASCII: tells our file from any other SQLite database.
   await sql`PRAGMA application_id = ${sql.lit(0x64787075)}`.execute(db);
@@ -59,8 +63,7 @@ async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('host', 'text', (column) => column.notNull().references('host.id'))
     .addColumn('box', 'text', (column) => column.notNull())
     .addColumn('path', 'text', (column) => column.notNull())
-    .addColumn('rtt_ns', 'real', (column) => column.notNull())
-    .addColumn('bits_per_second', 'real', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
     .addPrimaryKeyConstraint('path_key', ['host', 'box', 'path'])
     .modifyEnd(sql`STRICT`)
     .execute();
@@ -68,7 +71,6 @@ async function up(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('binding')
     .addColumn('id', 'text', (column) => column.primaryKey().notNull())
-    .addColumn('state', 'text', (column) => column.notNull())
     .addColumn('generation', 'integer', (column) => column.notNull().unique())
     .addColumn('host', 'text', (column) => column.notNull())
     .addColumn('host_slot', 'integer', (column) => column.notNull())
@@ -92,9 +94,8 @@ async function up(db: Kysely<unknown>): Promise<void> {
     .createTable('request')
     .addColumn('caller', 'text', (column) => column.notNull())
     .addColumn('request_id', 'text', (column) => column.notNull())
-    .addColumn('fingerprint', 'text', (column) => column.notNull())
-    .addColumn('bindings', 'text', (column) => column.notNull())
     .addColumn('at_ms', 'real', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
     .addPrimaryKeyConstraint('request_key', ['caller', 'request_id'])
     .modifyEnd(sql`STRICT`)
     .execute();
@@ -103,23 +104,16 @@ async function up(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('log')
     .addColumn('position', 'integer', (column) => column.primaryKey().notNull())
-    .addColumn('at_ms', 'real', (column) => column.notNull())
-    .addColumn('actor', 'text', (column) => column.notNull())
-    .addColumn('request_id', 'text', (column) => column.notNull())
-    .addColumn('subject_kind', 'text', (column) => column.notNull())
-    .addColumn('subject', 'text', (column) => column.notNull())
-    .addColumn('action', 'text', (column) => column.notNull())
-    .addColumn('message', 'text', (column) => column.notNull())
-    .addColumn('binding_id', 'text')
     .addColumn('binding', 'text')
+    .addColumn('record', 'text', (column) => column.notNull())
     .modifyEnd(sql`STRICT`)
     .execute();
   // An index of SQLite holds the primary key too, so it lists a binding's entries in their order.
   await db.schema
     .createIndex('log_by_binding')
     .on('log')
-    .column('binding_id')
-    .where(sql.ref('binding_id'), 'is not', null)
+    .column('binding')
+    .where(sql.ref('binding'), 'is not', null)
     .execute();
 
   await triggers(db);
