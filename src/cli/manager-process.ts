@@ -3,7 +3,7 @@ import type { Clock } from '#base/clock';
 import type { DxpuError } from '#base/errors';
 import type { TlsCredentials } from '#identity/tls-identity';
 import type { ManagerServer } from '#manager/rpc/manager-server';
-import type { Shell, ShellLog } from '#manager/shell/manager-shell';
+import type { ManagerLog, Shell } from '#manager/shell/shell';
 import type { Store } from '#manager/store/store';
 import type { ProxyProcessOptions } from './proxy-process.ts';
 
@@ -15,7 +15,7 @@ export interface ManagerParts {
   readonly credentials: TlsCredentials;
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly clock: Clock;
-  readonly log: ShellLog;
+  readonly log: ManagerLog;
   /** Called once; the process must end. */
   readonly onFatal: (error: DxpuError) => void;
 }

@@ -1,6 +1,6 @@
 /** The signature of the manager's RPC server; the body follows. */
 import type { TlsCredentials } from '#identity/tls-identity';
-import type { Shell, ShellLog } from '../shell/manager-shell.ts';
+import type { ManagerLog, Shell } from '../shell/shell.ts';
 
 export interface ManagerServerOptions {
   readonly shell: Shell;
@@ -8,7 +8,7 @@ export interface ManagerServerOptions {
   readonly credentials: TlsCredentials;
   /** Port 0 takes a free one. */
   readonly listen: readonly { readonly host: string; readonly port: number }[];
-  readonly log: ShellLog;
+  readonly log: ManagerLog;
   readonly version: string;
 }
 
