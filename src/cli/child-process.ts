@@ -19,11 +19,11 @@ export class ProxyChild {
   readonly #ended: Promise<string>;
   #stopping = false;
 
-  /** `args` are those of the command line; stdout and stderr go to `logFile`. */
+  /** `args` are those of the command line; stdout and stderr are appended to `logFile`. */
   constructor(name: string, args: readonly string[], logFile: string) {
     this.name = name;
     this.logFile = logFile;
-    const log = openSync(logFile, 'w', 0o600);
+    const log = openSync(logFile, 'a', 0o600);
     try {
       this.#child = spawn(process.execPath, ['--enable-source-maps', MAIN, ...args], {
         stdio: ['ignore', log, log, 'ipc'],

@@ -7,7 +7,8 @@ import tab from '@bomb.sh/tab';
 import type { Argument, Command, Option } from 'commander';
 import { bashScript, CompletionDirective } from './completion-bash.ts';
 import { knownProcesses, stateFolder } from './state-folder.ts';
-import { allStatus } from './status-report.ts';
+import type { PoolConnection } from './pool-connection.ts';
+import { allStatus, isProxy } from './status-report.ts';
 
 export interface Completions {
   readonly values: readonly { readonly value: string; readonly description: string }[];
@@ -16,6 +17,9 @@ export interface Completions {
 
 /** Somebody waits with a finger on the key. */
 const ANSWER_WITHIN_MS = 700;
+const MANAGER_WITHIN_MS = 300;
+/** More than anybody reads. */
+const MAX_IDS = 200;
 const { FILES, FOLDERS, VALUES } = CompletionDirective;
 
 /** The script for one of bash, zsh, fish and powershell, on stdout. */
@@ -51,17 +55,23 @@ interface Line {
   /** The option whose value comes next. */
   readonly pending: Option | undefined;
   readonly positionals: number;
-  readonly state: string | undefined;
+  /** Where processes and the manager are, by the options so far. */
+  readonly place: Place;
 }
+
+type Place = Partial<Record<PlaceOption, string>>;
+type PlaceOption = 'state' | 'manager' | 'ca' | 'cert' | 'key';
+const PLACE_OPTIONS: readonly string[] = ['--state', '--manager', '--ca', '--cert', '--key'];
 
 function readLine(program: Command, words: readonly string[]): Line {
   let command = program;
   let pending: Option | undefined;
   let positionals = 0;
-  let state: string | undefined;
+  const place: Place = {};
   for (const word of words) {
     if (pending !== undefined) {
-      if (pending.long === '--state') state = word;
+      const { long = '' } = pending;
+      if (PLACE_OPTIONS.includes(long)) place[long.slice(2) as PlaceOption] = word;
       pending = undefined;
     } else if (word.startsWith('-') && word !== '-') {
       const option = optionsOf(command).find((one) => isNamed(one, word));
@@ -72,7 +82,7 @@ function readLine(program: Command, words: readonly string[]): Line {
       else command = next;
     }
   }
-  return { command, pending, positionals, state };
+  return { command, pending, positionals, place };
 }
 
 /** Those of a command, and the ones all commands have. */
@@ -90,14 +100,14 @@ function takesValue(option: Option): boolean {
 }
 
 async function candidates(line: Line, current: string): Promise<Completions> {
-  const { command, pending, state } = line;
-  if (pending !== undefined) return valuesOf(pending, state);
+  const { command, pending, place } = line;
+  if (pending !== undefined) return valuesOf(pending, place);
   if (current.startsWith('-')) {
     const [name = '', value] = current.split('=');
     const options = optionsOf(command);
     if (value !== undefined) {
       const option = options.find((one) => isNamed(one, name));
-      return option === undefined ? among([]) : valuesOf(option, state);
+      return option === undefined ? among([]) : valuesOf(option, place);
     }
     const flags = options.flatMap(({ short, long, description }) =>
       [long, short]
@@ -113,8 +123,12 @@ async function candidates(line: Line, current: string): Promise<Completions> {
     }));
     return { directive: VALUES, values };
   }
-  const argument = command.registeredArguments[line.positionals];
-  return argument === undefined ? among([]) : valuesOf(argument, state);
+  const { registeredArguments } = command;
+  const last = registeredArguments.at(-1);
+  // The last one may stand for any number.
+  const argument =
+    registeredArguments[line.positionals] ?? (last?.variadic === true ? last : undefined);
+  return argument === undefined ? among([]) : valuesOf(argument, place);
 }
 
 const among = (values: readonly string[]): Completions => ({
@@ -122,16 +136,30 @@ const among = (values: readonly string[]): Completions => ({
   values: values.map((value) => ({ value, description: '' })),
 });
 
-async function valuesOf(taker: Option | Argument, state: string | undefined): Promise<Completions> {
+async function valuesOf(taker: Option | Argument, place: Place): Promise<Completions> {
   if (taker.argChoices !== undefined) return among(taker.argChoices);
   switch ('long' in taker ? taker.long : taker.name()) {
     case '--process':
-      return among(knownProcesses(stateFolder(state)).map((one) => one.name));
+      return among(knownProcesses(stateFolder(place.state)).map((one) => one.name));
     case '--slot':
     case 'slot':
-      return among(await runningSlots(state));
+      return among(await runningSlots(place.state));
+    case '--binding':
+    case 'binding':
+      return among(await idsOf(place, bindingIds));
+    case '--host':
+    case 'host':
+      return among(await idsOf(place, hostIds));
+    case '--box':
+    case 'box':
+      return among(await idsOf(place, boxIds));
+    case 'gpu':
+      return among(await idsOf(place, gpuIds));
     case '--config':
     case '--out':
+    case '--ca':
+    case '--cert':
+    case '--key':
     case 'file':
       return { directive: FILES, values: [] };
     case '--dir':
@@ -145,7 +173,7 @@ async function valuesOf(taker: Option | Argument, state: string | undefined): Pr
 /** The slots of all processes that answer soon enough. */
 async function runningSlots(state: string | undefined): Promise<string[]> {
   const asked = allStatus(state === undefined ? {} : { state }).then(
-    ({ statuses }) => statuses.flatMap((one) => one.slots.map(({ slot }) => slot)),
+    ({ statuses }) => statuses.filter(isProxy).flatMap((one) => one.slots.map(({ slot }) => slot)),
     () => [],
   );
   const late = new Promise<number[]>((resolve) => {
@@ -153,4 +181,37 @@ async function runningSlots(state: string | undefined): Promise<string[]> {
   });
   const slots = new Set(await Promise.race([asked, late]));
   return [...slots].sort((a, b) => a - b).map(String);
+}
+
+type Ids = (pool: PoolConnection['pool'], pageSize: number) => Promise<readonly string[]>;
+
+const bindingIds: Ids = async (pool, pageSize) =>
+  (await pool.listBindings({ pageSize })).bindings.map(({ id }) => id);
+const hostIds: Ids = async (pool, pageSize) =>
+  (await pool.listHosts({ pageSize })).hosts.map(({ id }) => id);
+const boxIds: Ids = async (pool, pageSize) =>
+  (await pool.listBoxes({ pageSize })).boxes.map(({ id }) => id);
+const gpuIds: Ids = async (pool, pageSize) =>
+  (await pool.listGpus({ pageSize })).gpus.map(({ box, slot }) => `${box}/${slot}`);
+
+/** What the manager says soon enough; nothing when there is none, and not a word about it. */
+async function idsOf(place: Place, ids: Ids): Promise<readonly string[]> {
+  const { hasManager, openPool } = await import('./pool-connection.ts');
+  if (!hasManager(place)) return [];
+  let pool: PoolConnection | undefined;
+  const late = new Promise<readonly string[]>((resolve) => {
+    setTimeout(() => resolve([]), MANAGER_WITHIN_MS).unref();
+  });
+  try {
+    const asked = openPool(place).then((opened) => {
+      pool = opened;
+      return ids(opened.pool, MAX_IDS);
+    });
+    asked.catch(() => {});
+    return await Promise.race([asked, late]);
+  } catch {
+    return [];
+  } finally {
+    pool?.close();
+  }
 }

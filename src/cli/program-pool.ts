@@ -45,7 +45,7 @@ export function addPool(program: Command): void {
 }
 
 /** A command with the options that say where the manager is. */
-function poolCommand(parent: Command, title: string): Command {
+export function poolCommand(parent: Command, title: string): Command {
   return parent
     .command(title)
     .addOption(stateOption())

@@ -4,7 +4,7 @@
  */
 import { Argument, Command, Option } from 'commander';
 import { OUTPUT_FORMATS } from './output.ts';
-import { addPool } from './program-pool.ts';
+import { addPool, poolCommand } from './program-pool.ts';
 import { addCertificates, addTools } from './program-tools.ts';
 import {
   duration,
@@ -162,10 +162,8 @@ function addProcesses(program: Command): void {
 
 function addControl(program: Command): void {
   examples(
-    program
-      .command('status')
+    poolCommand(program, 'status')
       .description('the pool in numbers, and what the running processes do: slots, links, counters')
-      .addOption(stateOption())
       .addOption(processOption())
       .action(async (_options, command: Command) =>
         (await import('./commands/status.ts')).status(command.optsWithGlobals()),

@@ -1,22 +1,22 @@
-/** `dxpu start`: a box and a host on this machine, put through their paces, then left running. */
+/** `dxpu start`: a whole pool on this machine, put through its paces, then left running until Ctrl-C. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
-import { formatBdf } from '#base/units';
-import type { RunResult } from './accel-jobs.ts';
 import { ProxyChild } from './child-process.ts';
-import { callProcess, findProcess } from './control-client.ts';
-import { type ControlServer, startControlServer } from './control-server.ts';
-import type { EchoPorts } from './echo-server.ts';
-import { type OutputFormat, printData, printLine } from './output.ts';
-import { formatDuration } from './quantity.ts';
-import type { RoundTrips } from './round-trip.ts';
-import { BOX_ID, HOST_ID, writeStartFiles } from './start-files.ts';
-import { type KnownProcess, makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
-import type { BoxStatus, HostStatus } from './status-report.ts';
-import { countsText, indent, linkText, tableText } from './status-text.ts';
+import type { ControlServer } from './control-server.ts';
+import { type OutputFormat, printLine } from './output.ts';
+import { type PoolConnection, withPool } from './pool-connection.ts';
+import { type PoolProcess, poolProcesses, preparePool } from './pool-files.ts';
+import { configFile, logFile, poolFolder } from './pool-folder.ts';
+import { lockPool } from './pool-lock.ts';
+import { poolIsWhole } from './pool-ready.ts';
+import { USUAL_SIZES } from './pool-words.ts';
+import { quoted, shellWords } from './shell-words.ts';
+import { bindMissing } from './start-bindings.ts';
+import { prove } from './start-proof.ts';
+import { makeStateFolder, socketOf, stateFolder } from './state-folder.ts';
 
 export interface StartOptions {
   readonly once?: boolean;
@@ -25,11 +25,7 @@ export interface StartOptions {
   readonly output: OutputFormat;
 }
 
-const SLOTS = [0, 1];
-/** A socket that is there while a start is at work; no process is found under its name. */
-const LOCK = 'start.sock';
-const PLUG_TIMEOUT_MS = 30_000;
-const ROUND_TRIP_SAMPLES = 1000;
+const WHOLE_WITHIN_MS = 30_000;
 
 export async function start(options: StartOptions): Promise<void> {
   // What runs once needs no place where others find it: it must not be in the way of one that stays.
@@ -57,7 +53,7 @@ export async function start(options: StartOptions): Promise<void> {
       if (options.output === 'table') printLine(advice(options));
       await Promise.race([told, attempt.watch()]);
       if (!attempt.isStopped && options.output === 'table') {
-        printLine('stopped by dxpu stop, or by a signal to one of the two');
+        printLine('stopped by dxpu down or stop, or by a signal to one of its processes');
       }
     }
   } finally {
@@ -106,16 +102,7 @@ class Attempt {
 
   /** Keeps other starts out of `folder`. */
   async lock(folder: string): Promise<void> {
-    try {
-      this.#lock = await startControlServer(path.join(folder, LOCK), {});
-    } catch (error) {
-      if (DxpuError.from(error).code !== 'already_exists') throw error;
-      throw new DxpuError(
-        'already_exists',
-        `another dxpu start is at work in ${folder}: wait for it, or choose another folder with --state`,
-        { details: { folder }, cause: error },
-      );
-    }
+    this.#lock = await lockPool(folder);
   }
 
   add(child: ProxyChild): void {
@@ -147,120 +134,58 @@ async function run(options: StartOptions, folder: string, attempt: Attempt): Pro
     if (options.output === 'table') printLine(line);
   };
   makeStateFolder(folder);
-  for (const identity of [
-    { kind: 'host', id: HOST_ID },
-    { kind: 'box', id: BOX_ID },
-  ] as const) {
-    await refuseRunning(folder, socketPath(folder, identity), `${identity.kind}-${identity.id}`);
-  }
+  const processes = poolProcesses(USUAL_SIZES);
+  for (const { name } of processes) await refuseRunning(folder, socketOf(folder, name), name);
   // Before anything is written: of two that start at once, one has the folder.
   await attempt.lock(folder);
-  const own = path.join(folder, 'start');
-  const port = await freePort();
-  const files = await writeStartFiles(own, port);
-  say(`certificates and configurations in ${own}`);
+  const { isNew } = await preparePool(folder, USUAL_SIZES);
+  say(
+    `${isNew ? 'certificates and configurations' : 'the pool as it was'} in ${poolFolder(folder)}`,
+  );
 
-  for (const [kind, config] of [
-    ['box', files.boxConfig],
-    ['host', files.hostConfig],
-  ] as const) {
-    attempt.check();
-    const log = path.join(own, `${kind}.log`);
-    const args = [kind, '--config', config, '--state', folder, '--log-format', 'text'];
-    const child = new ProxyChild(kind, args, log);
-    attempt.add(child);
-    await child.ready();
-    say(`${kind} proxy: process ${child.pid}, log in ${log}`);
-  }
+  const [manager, ...others] = processes;
+  if (manager !== undefined) await startChild(folder, attempt, manager, say);
+  await Promise.all(others.map((one) => startChild(folder, attempt, one, say)));
   const ended = attempt.watch().then(() => {
     throw new DxpuError('cancelled', 'stopped before it was done');
   });
-  await Promise.race([prove(options, folder, port, say), ended]);
+  const shown = withPool({ output: options.output, state: folder }, (pool) =>
+    show(options, folder, pool, isNew, say),
+  );
+  await Promise.race([shown, ended]);
 }
 
-/** Everything `start` shows, once both processes serve. */
-async function prove(
-  options: StartOptions,
+async function startChild(
   folder: string,
-  port: number,
+  attempt: Attempt,
+  { name, kind }: PoolProcess,
   say: (line: string) => void,
 ): Promise<void> {
-  const host = await findProcess(folder, `host-${HOST_ID}`, 'host');
-  const box = await findProcess(folder, `box-${BOX_ID}`, 'box');
-  await callProcess(host, 'wait', { slots: SLOTS, withinMs: PLUG_TIMEOUT_MS });
-  say(`mutual TLS 1.3 on 127.0.0.1:${port}; the soft host has enumerated two accelerators`);
-
-  const runs: RunResult[] = [];
-  for (const slot of SLOTS) {
-    const n = options.size;
-    const params = { kernel: 'sgemm', slot, m: n, n, k: n, seed: slot + 1, iterations: 1 };
-    const result = (await callProcess(host, 'run', params)) as RunResult;
-    runs.push(result);
-    say(
-      `sgemm ${n}x${n}x${n} on ${formatBdf(result.bdf)}: all ${result.elements} elements equal ` +
-        `a plain computation, ${formatDuration(result.timesNs[0] ?? 0)} with upload and download`,
-    );
-  }
-  const roundTrips = await measure(host, box);
-  const hostStatus = (await callProcess(host, 'status', {})) as HostStatus;
-  const boxStatus = (await callProcess(box, 'status', {})) as BoxStatus;
-  if (options.output !== 'table') {
-    const results = { folder, port, runs, roundTrips, host: hostStatus, box: boxStatus };
-    await printData(results, options.output);
-    return;
-  }
-  printLine(`\nMapping table of host ${HOST_ID}\n${indent(tableText(hostStatus))}`);
-  printLine(`\nMapping table of box ${BOX_ID}\n${indent(tableText(boxStatus))}`);
-  printLine(`\nTLPs the host proxy passed\n${indent(countsText(hostStatus))}`);
-  printLine(`\n${roundTripText(roundTrips)}`);
-  for (const link of hostStatus.links) printLine(`  ${linkText(link)}`);
+  attempt.check();
+  const log = logFile(folder, name);
+  const config = configFile(folder, name);
+  const args = [kind, '--config', config, '--state', folder, '--log-format', 'text'];
+  const child = new ProxyChild(name, args, log);
+  attempt.add(child);
+  await child.ready();
+  say(`${name}: process ${child.pid}, log in ${log}`);
 }
 
-async function measure(host: KnownProcess, box: KnownProcess): Promise<RoundTrips> {
-  const done = new AbortController();
-  return new Promise((resolve, reject) => {
-    // The echo servers live as long as this call.
-    callProcess(
-      box,
-      'echo',
-      {},
-      {
-        signal: done.signal,
-        onEvent: (event) => {
-          const ports = event as EchoPorts;
-          const params = { slot: SLOTS[0], samples: ROUND_TRIP_SAMPLES, ...ports };
-          callProcess(host, 'round-trip', params)
-            .then((result) => resolve(result as RoundTrips), reject)
-            .finally(() => done.abort());
-        },
-      },
-    ).catch(reject); // Rejects with the abort too, when everything is settled.
-  });
-}
-
-function roundTripText(trips: RoundTrips): string {
-  const line = (name: string, ns: number): string =>
-    `  ${name.padEnd(46)} ${formatDuration(ns).padStart(8)}`;
-  const { mmioReadNs, tcpEchoNs, tlsEchoNs, echoBytes } = trips;
-  return [
-    `Round trips, medians of ${trips.samples} taken in turns`,
-    line('MMIO read through both proxies over mutual TLS', mmioReadNs),
-    line(`raw TLS socket, ${echoBytes} bytes each way`, tlsEchoNs),
-    line(`raw TCP socket, ${echoBytes} bytes each way`, tcpEchoNs),
-    `  the read takes ${(mmioReadNs / tlsEchoNs).toFixed(2)} times the TLS echo`,
-  ].join('\n');
-}
-
-/** A port of the loopback address that nobody has at the moment. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = net.createServer();
-    probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as net.AddressInfo;
-      probe.close(() => resolve(port));
-    });
-  });
+/** Everything `start` shows, once all processes serve. */
+async function show(
+  options: StartOptions,
+  folder: string,
+  pool: PoolConnection,
+  isNew: boolean,
+  say: (line: string) => void,
+): Promise<void> {
+  const { gpus } = await poolIsWhole(pool, USUAL_SIZES, WHOLE_WITHIN_MS);
+  say(
+    `manager at ${pool.address}: ${USUAL_SIZES.boxes} boxes with ${gpus} GPU nodes and ` +
+      `${USUAL_SIZES.hosts} hosts are connected, each over mutual TLS 1.3`,
+  );
+  const bindings = await bindMissing(pool, isNew, say);
+  await prove(options, folder, pool, bindings, say);
 }
 
 /** Before anything is written: an earlier start that still runs keeps its files. */
@@ -271,7 +196,7 @@ function refuseRunning(folder: string, socket: string, name: string): Promise<vo
       reject(
         new DxpuError(
           'already_exists',
-          `${name} is running already in ${folder}: see dxpu status, end it with dxpu stop, ` +
+          `${name} is running already in ${folder}: see dxpu status, end it with dxpu down, ` +
             'or choose another folder with --state',
         ),
       );
@@ -280,22 +205,19 @@ function refuseRunning(folder: string, socket: string, name: string): Promise<vo
   });
 }
 
-/** Commands that work as they stand, from where this one was started. */
-function advice(options: StartOptions): string {
-  const main = process.argv[1] ?? 'dxpu';
-  const dxpu = path.basename(main) === 'dxpu' ? 'dxpu' : `node ${quoted(path.relative('', main))}`;
-  const state = options.state === undefined ? '' : ` --state ${quoted(options.state)}`;
+function advice({ state }: StartOptions): string {
+  const dxpu = shellWords(state);
   const capture = quoted(path.join(os.tmpdir(), 'dxpu-sgemm.pcapng'));
+  const run = dxpu('accel run sgemm --process host-h1');
   return `
 Running until Ctrl-C. To try in another terminal:
-  ${dxpu} status${state}
-  ${dxpu} accel run sgemm --slot 1 --size 256${state}
-  ${dxpu} capture 0 -o ${capture} --for 3s${state} & sleep 1; ${dxpu} accel run sgemm${state}; wait
-  ${dxpu} decode ${capture} | head -40
-  ${dxpu} replay ${capture}
-  ${dxpu} fault link --cut 2s${state}; ${dxpu} accel run sgemm${state}`;
-}
-
-function quoted(text: string): string {
-  return /^[\w./@:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  ${dxpu('get gpus')}
+  ${dxpu('bind --gpus 2 --host h2 --nvlink --wait')}
+  ${dxpu('accel run sgemm --process host-h2 --slot 1 --size 256')}
+  ${dxpu('explain --gpus 4 --host h1 --same-box')}
+  ${dxpu('events --last 20')}
+  ${dxpu(`capture 0 --process host-h1 -o ${capture} --for 3s`)} & sleep 1; ${run}; wait
+  ${shellWords(undefined)(`decode ${capture}`)} | head -40
+  ${dxpu('fault link --cut 2s')}; ${run}
+  ${dxpu('status')}`;
 }

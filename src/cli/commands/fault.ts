@@ -3,7 +3,7 @@ import { askProcess, combined } from '../control-client.ts';
 import { type OutputFormat, printData, printLine, UsageError } from '../output.ts';
 import { formatDuration } from '../quantity.ts';
 import type { ProcessSelection } from '../status-report.ts';
-import { selected } from './lifecycle.ts';
+import { PROXIES, selected } from './lifecycle.ts';
 
 export interface FaultOptions extends ProcessSelection {
   readonly output: OutputFormat;
@@ -25,7 +25,7 @@ export async function faultLink(options: FaultOptions): Promise<void> {
     ...(drop === undefined ? {} : { dropProbability: drop }),
     ...(clear === undefined ? {} : { clear }),
   };
-  const { running, unreachable } = await selected(options);
+  const { running, unreachable } = await selected(options, PROXIES);
   const problems = unreachable.map(({ error }) => error);
   const results: { process: string; faults: unknown }[] = [];
   const answers = await Promise.allSettled(

@@ -9,7 +9,7 @@ import {
 } from '../control-client.ts';
 import { errorObject, type OutputFormat, printData, printLine } from '../output.ts';
 import type { ReloadResult } from '../proxy-process.ts';
-import { type KnownProcess, stateFolder } from '../state-folder.ts';
+import { type KnownProcess, type ProcessKind, stateFolder } from '../state-folder.ts';
 import type { ProcessSelection } from '../status-report.ts';
 
 type LifecycleOptions = ProcessSelection & { readonly output: OutputFormat };
@@ -19,7 +19,8 @@ const RELOAD_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 10_000;
 
 export async function reload(options: LifecycleOptions): Promise<void> {
-  await forEach(options, async (target) => {
+  const proxies = options.process === undefined ? PROXIES : undefined;
+  await forEach(options, proxies, async (target) => {
     const result = (await askProcess(target, 'reload', {}, RELOAD_WITHIN_MS)) as ReloadResult;
     return { result, text: reloadText(target.name, result) };
   });
@@ -37,7 +38,7 @@ export function reloadText(name: string, { rows, contained, ignored }: ReloadRes
 
 /** Returns when they have ended. */
 export async function stop(options: LifecycleOptions): Promise<void> {
-  await forEach(options, async (target) => {
+  await forEach(options, undefined, async (target) => {
     let result: { readonly pid?: number } = {};
     try {
       result = (await askProcess(target, 'stop', {})) as typeof result;
@@ -50,23 +51,37 @@ export async function stop(options: LifecycleOptions): Promise<void> {
   });
 }
 
-/** The processes meant: the named one, or all of the state folder, boxes first. */
-export async function selected(options: ProcessSelection): Promise<Survey> {
+/** Those with tables and links. */
+export const PROXIES: readonly ProcessKind[] = ['host', 'box'];
+
+/**
+ * The processes meant: the named one, or all of the state folder, of `kinds` where given; managers
+ * first, then boxes.
+ */
+export async function selected(
+  options: ProcessSelection,
+  kinds?: readonly ProcessKind[],
+): Promise<Survey> {
   const folder = stateFolder(options.state);
   if (options.process !== undefined) {
     return { running: [await findProcess(folder, options.process, undefined)], unreachable: [] };
   }
   const { running, unreachable } = await someProcesses(folder);
-  // A box's row comes before the host's row of the same binding.
-  return { running: [...running].reverse(), unreachable };
+  const isMeant = ({ kind }: KnownProcess): boolean => kinds?.includes(kind) !== false;
+  return {
+    // A box's row comes before the host's row of the same binding.
+    running: running.filter(isMeant).reverse(),
+    unreachable: unreachable.filter(({ target }) => isMeant(target)),
+  };
 }
 
 /** Asks each process in turn; one that refuses does not keep the others from being asked. */
 async function forEach(
   options: LifecycleOptions,
+  kinds: readonly ProcessKind[] | undefined,
   ask: (target: KnownProcess) => Promise<{ result: unknown; text: string }>,
 ): Promise<void> {
-  const { running, unreachable } = await selected(options);
+  const { running, unreachable } = await selected(options, kinds);
   const problems: DxpuError[] = [];
   const results: unknown[] = [];
   for (const target of running) {
