@@ -1,0 +1,172 @@
+/**
+ * One agent with its proxy in virtual time: the real core over a model of the data plane, and a stream
+ * to the manager that it dials again and again. Killed, all of it is gone.
+ */
+import type { Agent, AgentUplink } from '#agent/core/agent-core';
+import type { AgentFaults } from '#agent/core/agent-faults';
+import { BoxAgentCore } from '#agent/core/box-agent';
+import { HostAgentCore } from '#agent/core/host-agent';
+import { DxpuError } from '#base/errors';
+import type { Prng } from '#base/prng';
+import { type Nanos, nanos } from '#base/units';
+import type { VirtualClock } from '#base/virtual-clock';
+import type { ClusterOracle } from './cluster-oracle.ts';
+import type { Liar } from './liar.ts';
+import type { ManagerProcess } from './manager-process.ts';
+import type { ModelBox } from './model-box.ts';
+import { type ModelHost, PATH } from './model-host.ts';
+import type { BoxPlan, HostPlan } from './plan.ts';
+import { type AgentEnd, Stream } from './stream.ts';
+
+const DIAL_NS = 1e9;
+
+export interface AgentProcessOptions {
+  readonly clock: VirtualClock;
+  readonly prng: Prng;
+  readonly oracle: ClusterOracle;
+  readonly instance: string;
+  /** Of a message now. */
+  readonly delayNs: () => number;
+  readonly keepAliveNs: number;
+  readonly onWire: boolean;
+  readonly pathIntervalNs: number;
+  /** The one that can be reached, if any. */
+  readonly manager: () => ManagerProcess | undefined;
+  readonly faults: AgentFaults;
+}
+
+export type Plane =
+  | { readonly kind: 'box'; readonly box: ModelBox; readonly plan: BoxPlan }
+  | { readonly kind: 'host'; readonly host: ModelHost; readonly plan: HostPlan };
+
+export class AgentProcess {
+  readonly id: string;
+  readonly plane: Plane;
+  liar: Liar | undefined;
+  stream: Stream | undefined;
+  readonly #options: AgentProcessOptions;
+  readonly #core: Agent;
+  #dead = false;
+  #changeIsDue = false;
+  #tickAtNs = Infinity;
+
+  constructor(plane: Plane, options: AgentProcessOptions) {
+    this.plane = plane;
+    this.#options = options;
+    this.id = plane.plan.id;
+    const { instance, faults, pathIntervalNs } = options;
+    const named = { id: this.id, instance, version: '1' };
+    if (plane.kind === 'box') {
+      const { kind: boxKind, zone } = plane.plan;
+      const endpoints = [{ path: PATH, address: `${this.id}.test:7000` }];
+      const hello = { kind: 'box', ...named, boxKind, zone, endpoints } as const;
+      this.#core = new BoxAgentCore({ hello, plane: plane.box, faults });
+    } else {
+      const hello = { kind: 'host', ...named, reach: plane.plan.reach } as const;
+      this.#core = new HostAgentCore({ hello, plane: plane.host, pathIntervalNs, faults });
+    }
+    this.#dialLater(0.1);
+  }
+
+  get isDead(): boolean {
+    return this.#dead;
+  }
+
+  /** The data plane has something to show; looked at once, whatever happened at this time. */
+  changed(): void {
+    if (this.#dead || this.#changeIsDue) return;
+    this.#changeIsDue = true;
+    this.#at(this.#options.clock.now(), (now) => {
+      this.#changeIsDue = false;
+      this.#core.changed(now);
+      this.#arm();
+    });
+  }
+
+  kill(): void {
+    this.#dead = true;
+    this.stream?.agentDied(this.#options.prng.chance(0.7));
+    this.stream = undefined;
+    if (this.plane.kind === 'box') this.plane.box.kill();
+    else this.plane.host.kill();
+  }
+
+  #dialLater(factor = 1): void {
+    const { clock, prng } = this.#options;
+    this.#at(clock.now() + DIAL_NS * factor * (0.1 + prng.float()), (now) => this.#dial(now));
+  }
+
+  #dial(now: Nanos): void {
+    const { clock, prng, delayNs, keepAliveNs, manager, onWire } = this.#options;
+    const there = manager();
+    if (there === undefined) {
+      this.#dialLater();
+      return;
+    }
+    const streamOptions = {
+      clock,
+      prng,
+      delayNs,
+      keepAliveNs,
+      // A liar can say what can be encoded, and no more.
+      onWire: () => onWire || this.liar !== undefined,
+    };
+    const end: AgentEnd = {
+      order: (at, order) => this.#order(at, stream, () => this.#core.order(at, order)),
+      closed: (at, why) => this.#closed(at, stream, why),
+    };
+    const stream: Stream = new Stream(
+      streamOptions,
+      end,
+      there.accept(this.id, () => stream),
+    );
+    this.stream = stream;
+    const uplink: AgentUplink = {
+      hello: (hello) => stream.hello(hello),
+      report: (report) => stream.report(this.liar?.tell(report) ?? report),
+    };
+    this.#core.connected(now, uplink);
+    this.#arm();
+  }
+
+  #order(_now: Nanos, stream: Stream, work: () => void): void {
+    if (this.#dead || this.stream !== stream) return;
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof DxpuError)) throw error;
+      this.#options.oracle.counts.up('orders out of turn');
+      this.#options.oracle.event(`${this.id} ends its stream: ${error.message}`);
+      stream.closeByAgent(error.message);
+      this.#closed(_now, stream, error.message);
+      return;
+    }
+    this.#arm();
+  }
+
+  #closed(now: Nanos, stream: Stream, why: string): void {
+    if (this.#dead || this.stream !== stream) return;
+    this.#options.oracle.event(`${this.id} has lost its stream: ${why}`);
+    this.stream = undefined;
+    this.#core.disconnected(now);
+    this.#dialLater();
+  }
+
+  #arm(): void {
+    const deadlineNs = this.#core.nextDeadlineNs();
+    if (deadlineNs >= this.#tickAtNs) return;
+    this.#tickAtNs = deadlineNs;
+    this.#at(deadlineNs, (now) => {
+      if (this.#tickAtNs !== deadlineNs) return;
+      this.#tickAtNs = Infinity;
+      this.#core.tick(now);
+      this.#arm();
+    });
+  }
+
+  #at(atNs: number, fn: (now: Nanos) => void): void {
+    this.#options.clock.at(nanos(atNs), (now) => {
+      if (!this.#dead) fn(now);
+    });
+  }
+}

@@ -1,0 +1,288 @@
+/**
+ * What is done to a cluster on purpose: processes killed, streams and links cut, stores set back, clocks
+ * moved, hardware broken, agents turned liars. Each thing ends by itself after a while, or in `heal`.
+ */
+import type { Prng } from '#base/prng';
+import { nanos } from '#base/units';
+import type { VirtualClock } from '#base/virtual-clock';
+import type { Batch } from '#manager/domain/batch';
+import { TRANSITIONS } from '#manager/domain/transitions';
+import type { AgentProcess } from './agent-process.ts';
+import type { ClusterOracle } from './cluster-oracle.ts';
+import type { Honesty } from './honesty.ts';
+import { Liar, type LiarsKnowledge } from './liar.ts';
+import { CRASH_POINTS, type ManagerProcess, type PlannedCrash } from './manager-process.ts';
+import type { BoxHardware } from './model-box.ts';
+import type { ModelLinks } from './model-links.ts';
+import type { StoreMirror } from './store-mirror.ts';
+import type { WatchedStore } from './watched-store.ts';
+
+export interface TroubledCluster {
+  readonly clock: VirtualClock;
+  readonly oracle: ClusterOracle;
+  readonly honesty: Honesty;
+  readonly links: ModelLinks;
+  readonly store: WatchedStore;
+  readonly mirror: StoreMirror;
+  readonly hardware: readonly BoxHardware[];
+  readonly knowledge: LiarsKnowledge;
+  manager: ManagerProcess | undefined;
+  agents(): AgentProcess[];
+  /** Starts the process of this host or box anew; kills it first if it lives. */
+  restartAgent(id: string): void;
+  killAgent(id: string): void;
+  /** The manager comes back after so long, however it died. */
+  managerPauseNs: number;
+  /** The store is set back to this many commits before the manager starts again. */
+  restoreTo: number | undefined;
+  wallOffsetMs: number;
+  /** Messages of this agent take so much longer. */
+  readonly slowNs: Map<string, number>;
+}
+
+const SHORTEST_NS = 1e6;
+const DAY_MS = 24 * 3_600_000;
+
+export class ClusterTrouble {
+  readonly #world: TroubledCluster;
+  readonly #prng: Prng;
+  /** What is wrong now, and how it ends. */
+  readonly #ends = new Map<string, () => void>();
+
+  constructor(world: TroubledCluster, prng: Prng) {
+    this.#world = world;
+    this.#prng = prng;
+  }
+
+  /** Does one thing, drawn at random. */
+  make(): void {
+    const draw = this.#prng.float();
+    if (draw < 0.2) this.#crashManager();
+    else if (draw < 0.35) this.#killAgent();
+    else if (draw < 0.47) this.#cutStream();
+    else if (draw < 0.52) this.#slowStream();
+    else if (draw < 0.54) this.#loseOrder();
+    else if (draw < 0.7) this.#cutLink();
+    else if (draw < 0.84) this.#lie();
+    else if (draw < 0.86) this.#refuseTables();
+    else if (draw < 0.89) this.#breakHardware();
+    else if (draw < 0.93) this.#fillDisk();
+    else if (draw < 0.96) this.#moveClock();
+    else this.#restoreStore();
+  }
+
+  /** Ends everything: from here on all are honest, alive and connected. */
+  heal(): void {
+    const world = this.#world;
+    for (const end of this.#ends.values()) end();
+    world.store.fullFor = 0;
+    world.managerPauseNs = 0;
+    if (world.manager !== undefined) world.manager.planned = undefined;
+  }
+
+  #crashManager(): void {
+    const world = this.#world;
+    const { manager } = world;
+    world.managerPauseNs = this.#prng.chance(0.7) ? this.#duration(3e9) : this.#duration(60e9);
+    if (manager === undefined) return;
+    if (this.#prng.chance(0.3)) {
+      world.oracle.event('the manager dies');
+      world.oracle.counts.up('crash between turns');
+      manager.crash();
+      return;
+    }
+    const point = this.#prng.pick(CRASH_POINTS);
+    manager.planned = { point, when: this.#prng.chance(0.4) ? () => true : this.#batchOf() };
+    world.oracle.event(`the manager will die ${point}`);
+  }
+
+  /** A batch in which some binding makes a certain step. */
+  #batchOf(): PlannedCrash['when'] {
+    const { mirror } = this.#world;
+    const { from, to } = this.#prng.pick(TRANSITIONS);
+    return ({ bindings, removedBindings }: Batch) =>
+      to === 'free'
+        ? removedBindings.some((id) => mirror.bindings.get(id)?.state === from)
+        : bindings.some(({ id, state }) => state === to && mirror.bindings.get(id)?.state === from);
+  }
+
+  #killAgent(): void {
+    const agent = this.#anyAgent();
+    if (agent === undefined) return;
+    const { id } = agent;
+    this.#tell(`kill ${id}`, 'agents killed');
+    this.#world.killAgent(id);
+    this.#last(`process ${id}`, this.#prng.chance(0.4) ? 0 : this.#duration(40e9), () =>
+      this.#world.restartAgent(id),
+    );
+  }
+
+  #cutStream(): void {
+    const agent = this.#anyAgent();
+    if (agent?.stream?.isWhole !== true) return;
+    const told = this.#prng.pick(['both', 'agent', 'manager'] as const);
+    this.#tell(`cut the stream of ${agent.id}, told: ${told}`, `streams cut, told ${told}`);
+    agent.stream.cut(told);
+  }
+
+  #slowStream(): void {
+    const agent = this.#anyAgent();
+    if (agent === undefined) return;
+    const { id } = agent;
+    this.#tell(`the stream of ${id} is slow`, 'streams slow');
+    this.#world.slowNs.set(id, this.#duration(8e9));
+    this.#last(`slow ${id}`, this.#duration(30e9), () => this.#world.slowNs.delete(id));
+  }
+
+  /** Never happens on a stream; an agent must see that an order is missing all the same. */
+  #loseOrder(): void {
+    const agent = this.#anyAgent();
+    if (agent?.stream?.isWhole !== true) return;
+    this.#tell(`the next order to ${agent.id} is lost`, 'orders lost');
+    agent.stream.losesOrder = true;
+  }
+
+  /** A proxy that cannot put any table in force, as when memory is where a window is. */
+  #refuseTables(): void {
+    const agent = this.#anyAgent();
+    if (agent === undefined) return;
+    const { id, plane } = agent;
+    const { faults } = plane.kind === 'box' ? plane.box : plane.host;
+    faults.refuses = true;
+    this.#tell(`${id} refuses tables`, 'tables refused');
+    this.#last(`tables ${id}`, this.#duration(30e9), () => {
+      faults.refuses = false;
+      agent.changed();
+    });
+  }
+
+  #cutLink(): void {
+    const { links, mirror } = this.#world;
+    // Mostly one that somebody uses.
+    const records = [...mirror.bindings.values()];
+    const used = records.length > 0 ? this.#prng.pick(records) : undefined;
+    const link =
+      used !== undefined && this.#prng.chance(0.9)
+        ? links.of(used.host, used.box)
+        : this.#prng.pick(links.all);
+    if (link === undefined) return;
+    this.#tell(`cut the link of ${link.host} and ${link.box}`, 'links cut');
+    links.cut(link);
+    this.#last(`link ${link.host} ${link.box}`, this.#duration(15e9), () => links.heal(link));
+  }
+
+  #lie(): void {
+    const { honesty, knowledge } = this.#world;
+    const agent = this.#anyAgent();
+    if (agent === undefined || agent.liar !== undefined) return;
+    const { id, plane } = agent;
+    honesty.lies(id);
+    const liar = new Liar(plane.kind, this.#prng.fork(), knowledge);
+    agent.liar = liar;
+    let what: string = liar.lie;
+    if (this.#prng.chance(0.25)) {
+      what = 'keeps its old rows';
+      const proxy = plane.kind === 'box' ? plane.box : plane.host;
+      proxy.faults.keepsRows = true;
+    }
+    this.#tell(`${id} lies: ${what}`, `lie of a ${plane.kind}: ${what}`);
+    // Some lies come unasked.
+    if (this.#prng.chance(0.5)) agent.stream?.cut('both');
+    this.#last(`lie ${id}`, this.#duration(40e9), () => this.#world.restartAgent(id));
+  }
+
+  #breakHardware(): void {
+    const { hardware, agents } = {
+      hardware: this.#world.hardware,
+      agents: this.#world.agents(),
+    };
+    const box = this.#prng.pick(hardware);
+    const number = this.#prng.below(box.nodes.length);
+    const slot = box.nodes[number];
+    const node = slot?.node;
+    if (slot === undefined || node === undefined) return;
+    const { id } = box.plan;
+    const replace = (next: typeof node | undefined): void => {
+      const plane = agents.find((agent) => agent.id === id && !agent.isDead)?.plane;
+      slot.node = next;
+      slot.content = 0;
+      if (plane?.kind === 'box') plane.box.replaceNode(number, next);
+    };
+    const what = this.#prng.pick(['gone', 'gone', 'fails', 'hangs'] as const);
+    this.#tell(`${id}/${number}: ${what}`, `GPU node ${what}`);
+    if (what === 'gone') {
+      replace(undefined);
+      this.#last(`node ${id} ${number}`, this.#duration(60e9), () => {
+        const now = this.#world.agents().find((agent) => agent.id === id)?.plane;
+        slot.node = node;
+        if (now?.kind === 'box') now.box.replaceNode(number, node);
+      });
+    } else {
+      slot.defect = what;
+      this.#last(`node ${id} ${number}`, this.#duration(60e9), () => {
+        slot.defect = undefined;
+      });
+    }
+  }
+
+  #fillDisk(): void {
+    this.#tell('the disk is full', 'disks full');
+    this.#world.store.fullFor = this.#prng.between(1, 5);
+    this.#world.managerPauseNs = this.#duration(1e9);
+  }
+
+  #moveClock(): void {
+    const world = this.#world;
+    const byMs = this.#prng.pick([-DAY_MS, -5000, 5000, 3_600_000, DAY_MS, 30 * DAY_MS]);
+    this.#tell(`the wall clock goes by ${byMs} ms`, 'clock jumps');
+    world.wallOffsetMs += byMs;
+  }
+
+  #restoreStore(): void {
+    const world = this.#world;
+    const { length } = world.mirror.journal;
+    if (length === 0) return;
+    const back = Math.ceil(length * this.#prng.float() ** 2);
+    this.#tell(`the store is set back by ${back} commits`, 'stores restored');
+    world.managerPauseNs = this.#duration(2e9);
+    world.restoreTo = length - back;
+    world.manager?.crash();
+  }
+
+  #anyAgent(): AgentProcess | undefined {
+    const living = this.#world.agents().filter((agent) => !agent.isDead);
+    if (living.length === 0) return undefined;
+    const records = [...this.#world.mirror.bindings.values()];
+    if (records.length === 0 || this.#prng.chance(0.3)) return this.#prng.pick(living);
+    // Mostly one that is about something.
+    const { host, box } = this.#prng.pick(records);
+    const id = this.#prng.chance(0.5) ? host : box;
+    return living.find((agent) => agent.id === id);
+  }
+
+  #tell(text: string, count: string): void {
+    this.#world.oracle.event(text);
+    this.#world.oracle.counts.up(count);
+  }
+
+  /** Something lasting: ends after a while. What is wrong already in this way ends first. */
+  #last(what: string, forNs: number, undo: () => void): void {
+    const { clock } = this.#world;
+    this.#ends.get(what)?.();
+    const end = (): void => {
+      if (this.#ends.get(what) !== end) return;
+      this.#ends.delete(what);
+      this.#world.oracle.event(`end of: ${what}`);
+      undo();
+    };
+    this.#ends.set(what, end);
+    clock.at(nanos(clock.now() + forNs), end);
+  }
+
+  /** Short ones as well as long ones. */
+  #duration(longestNs: number): number {
+    const prng = this.#prng;
+    if (prng.chance(0.5)) return longestNs * prng.float();
+    return SHORTEST_NS * (longestNs / SHORTEST_NS) ** prng.float();
+  }
+}
