@@ -47,16 +47,6 @@ export function fitsSlot(needs: BarNeeds, slot: HostSlotFacts): boolean {
   );
 }
 
-/** Which window does not take its BARs, of a slot that does not fit. */
-export function windowInTheWay(
-  needs: BarNeeds,
-  slot: HostSlotFacts,
-): 'nonPrefetchable' | 'prefetchable' {
-  return fitsWindow(needs.prefetchable, slot.prefetchable.base, slot.prefetchable.limit)
-    ? 'nonPrefetchable'
-    : 'prefetchable';
-}
-
 export function windowBytes(window: WindowFacts): number {
   return Math.max(0, window.limit - window.base + 1);
 }

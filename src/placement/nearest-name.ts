@@ -1,13 +1,18 @@
 /** The name somebody probably meant. */
 
-/** The one with the fewest changes of a letter to `name`, when they are few; letter case counts for nothing. */
+/**
+ * The one with the fewest changes of a letter from `name`, when they are few and no other is as near;
+ * upper and lower case are the same.
+ */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;
   let bestChanges = Math.max(1, Math.floor(wanted.length / 3)) + 1;
   for (const one of names) {
-    if (Math.abs(one.length - name.length) >= bestChanges) continue;
+    // Longer by more than this, it has more changes than that.
+    if (Math.abs(one.length - name.length) > bestChanges) continue;
     const changes = changesBetween(wanted, one.toLowerCase());
+    if (changes === bestChanges) best = undefined;
     if (changes < bestChanges) {
       best = one;
       bestChanges = changes;

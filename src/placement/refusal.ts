@@ -1,4 +1,5 @@
 /** A "no" in words: why, how many, and the way out. */
+import { assertDefined } from '#base/assert';
 import { windowBytes } from './bar-needs.ts';
 import {
   type Demand,
@@ -30,8 +31,12 @@ export function refuse(view: DemandView): Refusal {
     return whole(demand, 'host-unreachable', gpus, message, wayOut);
   }
   if (freeSlots < gpus) {
-    const message = `${nodesText(gpus)} ${verb(gpus, 'is', 'are')} asked for, ${name} has ${freeSlots} of its ${host.slots.length} virtual slots free`;
-    const wayOut = 'give back what it no longer uses, or reserve more slots when it starts';
+    const all = host.slots.length;
+    const there = all === 0 ? 'no virtual slots' : `${freeSlots} of its ${all} virtual slots free`;
+    const message = `${nodesText(gpus)} ${verb(gpus, 'is', 'are')} asked for, ${name} has ${there}`;
+    const fewer = freeSlots === 0 ? '' : `ask for at most ${freeSlots}, `;
+    const back = all === 0 ? '' : 'give back what it no longer uses, or ';
+    const wayOut = `${fewer}${back}reserve more slots when it starts`;
     return whole(demand, 'no-free-slot', gpus - freeSlots, message, wayOut);
   }
   return tooFew(view, host, shortageOf(view, host));
@@ -57,8 +62,8 @@ function tooFew(view: DemandView, host: HostEntry, shortage: Shortage): Refusal 
   const reasons: ReasonCount[] = [];
   for (const reason of REASONS) {
     const count = shortage.counts[reason];
-    if (count > 0)
-      reasons.push({ reason, count, message: reasonText(view, host, shortage, reason) });
+    if (count === 0) continue;
+    reasons.push({ reason, count, message: reasonText(view, host, shortage, reason) });
   }
   const missing = demand.gpus - shortage.together;
   if (missing > 0) {
@@ -70,7 +75,7 @@ function tooFew(view: DemandView, host: HostEntry, shortage: Shortage): Refusal 
     reasons.push({ reason: 'too-few', count: missing, message });
   }
   reasons.sort((a, b) => b.count - a.count);
-  return { ok: false, demand, summary: summaryText(view, host, shortage, reasons), reasons };
+  return { ok: false, demand, summary: summaryText(view, host, shortage), reasons };
 }
 
 function reasonText(view: DemandView, host: HostEntry, shortage: Shortage, reason: Reason): string {
@@ -93,7 +98,7 @@ function reasonText(view: DemandView, host: HostEntry, shortage: Shortage, reaso
     case 'model':
       return `model ${quoted(demand.model ?? '')} is asked for, ${free} ${are} of other models: ${modelsText(shortage)}`;
     case 'memory':
-      return `${bytesText(demand.memoryBytes ?? 0)} of memory ${verb(demand.gpus, 'is', 'are')} asked for, ${free} ${verb(count, 'has', 'have')} less; the most there is: ${bytesText(shortage.mostMemoryBytes)}`;
+      return `${bytesText(demand.memoryBytes ?? 0)} of memory each is asked for, ${free} ${verb(count, 'has', 'have')} less: at most ${bytesText(shortage.lessMemoryBytes)}`;
     case 'box-kind':
       return `a box of kind ${demand.boxKind} is asked for, ${free} ${are} in boxes of the other kind`;
     case 'no-path':
@@ -124,16 +129,17 @@ function modelsText(shortage: Shortage): string {
 
 /** The needs of one that does not fit beside the largest windows there are. */
 function windowText({ slots }: DemandView, { misfit }: Shortage): string {
-  if (misfit === undefined) return 'their BARs need larger windows';
-  const { nonPrefetchable, prefetchable } = misfit.needs;
-  const largest = (kind: 'prefetchable' | 'nonPrefetchable'): string =>
-    bytesText(Math.max(0, ...slots.map((slot) => windowBytes(slot[kind]))));
+  const needs = assertDefined(misfit, 'a window is in the way of no GPU node').needs;
+  const high = Math.max(0, ...slots.map((slot) => windowBytes(slot.prefetchable)));
+  const low = Math.max(0, ...slots.map((slot) => windowBytes(slot.nonPrefetchable)));
   const sizes = (values: readonly number[]): string =>
     values.length === 0 ? 'nothing' : values.map(bytesText).join(' + ');
+  // Large enough, and still none fits.
+  const apart = needs.prefetchableBytes <= high && needs.nonPrefetchableBytes <= low;
   return (
-    `BARs of ${quoted(misfit.model)} need ${sizes(prefetchable)} prefetchable and ` +
-    `${sizes(nonPrefetchable)} below 4 GiB, the largest windows are ` +
-    `${largest('prefetchable')} and ${largest('nonPrefetchable')}`
+    `BARs of ${sizes(needs.prefetchable)} prefetchable and ${sizes(needs.nonPrefetchable)} below ` +
+    `4 GiB are needed, the largest windows are ${bytesText(high)} and ${bytesText(low)}` +
+    (apart ? ', in different slots or not at a multiple of a BAR' : '')
   );
 }
 
@@ -149,13 +155,7 @@ function demandText(demand: Demand): string {
   return parts.join(' ');
 }
 
-function summaryText(
-  view: DemandView,
-  host: HostEntry,
-  shortage: Shortage,
-  reasons: readonly ReasonCount[],
-): string {
-  const { demand, index } = view;
+function summaryText({ demand, index }: DemandView, host: HostEntry, shortage: Shortage): string {
   const asked = `${demandText(demand)} ${verb(demand.gpus, 'is', 'are')} asked for`;
   if (index.nodes === 0) return `${asked}, the pool has no GPU nodes: start a box`;
   const models = [...new Set([...index.classes()].map((one) => one.model))].sort();
@@ -171,17 +171,18 @@ function summaryText(
   }
   if ((demand.sameBox || demand.nvlink) && usable > 0) {
     const where = demand.nvlink ? 'NVLink group' : 'box';
-    if (mostInOne === 0)
+    if (mostInOne === 0) {
       return `${asked}, of those free for host ${host.id} none is in a group: leave out nvlink`;
-    return `${asked}, one ${where} has ${mostInOne} free for host ${host.id}: ask for at most ${mostInOne}${
-      usable < demand.gpus ? '' : `, or not for one ${where}`
-    }`;
+    }
+    const several = usable < demand.gpus ? '' : `, or not for one ${where}`;
+    return `${asked}, the most that one ${where} has free for host ${host.id} is ${mostInOne}: ask for at most ${mostInOne}${several}`;
   }
-  const main = reasons.find(({ reason }) => reason !== 'too-few' && reason !== 'fragmented');
-  const hint = main === undefined ? undefined : WAYS_OUT[main.reason as Reason];
+  const { counts } = shortage;
+  const main = REASONS.reduce((most, one) => (counts[one] > counts[most] ? one : most));
+  const hint = counts[main] === 0 ? 'add boxes' : WAYS_OUT[main];
   const fewer = usable === 0 ? [] : [`ask for at most ${usable}`];
-  const wayOut = [...fewer, ...(hint === undefined ? [] : [hint])].join(', or ');
-  return `${asked}, ${usable} ${verb(usable, 'is', 'are')} free for host ${host.id}: ${wayOut || 'add boxes'}`;
+  const wayOut = [...fewer, hint].join(', or ');
+  return `${asked}, ${usable} ${verb(usable, 'is', 'are')} free for host ${host.id}: ${wayOut}`;
 }
 
 const WAYS_OUT: Readonly<Record<Reason, string>> = {

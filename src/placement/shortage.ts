@@ -17,8 +17,8 @@ export interface Shortage {
   readonly mostInOne: number;
   /** Of other models than the one asked for: free ones. */
   readonly otherModels: ReadonlyMap<string, number>;
-  /** Of the model asked for, or of any: the most memory a free one has. */
-  readonly mostMemoryBytes: number;
+  /** The most that those with too little memory have. */
+  readonly lessMemoryBytes: number;
   /** Over paths beyond the limit: Infinity when none was measured. */
   readonly lowestRttNs: number;
   /** One of those that fit no free slot. */
@@ -31,7 +31,7 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
   const counts = Object.fromEntries(REASONS.map((reason) => [reason, 0])) as Record<Reason, number>;
   for (const tally of TALLIES) counts[tally] = index.tally(tally);
   const otherModels = new Map<string, number>();
-  let mostMemoryBytes = 0;
+  let lessMemoryBytes = 0;
   // Free, reachable, and of a class and kind that would do: those behind no path are what is left.
   let wanted = 0;
   for (const nodeClass of index.classes()) {
@@ -40,7 +40,7 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
     if (all === 0) continue;
     const { reason } = view.classView(nodeClass);
     if (reason === 'model') otherModels.set(model, (otherModels.get(model) ?? 0) + all);
-    else mostMemoryBytes = Math.max(mostMemoryBytes, memoryBytes);
+    if (reason === 'memory') lessMemoryBytes = Math.max(lessMemoryBytes, memoryBytes);
     if (reason !== undefined) {
       counts[reason] += all;
       continue;
@@ -94,7 +94,7 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
     together: fromOne ? usable : view.rank(usableLots),
     mostInOne,
     otherModels,
-    mostMemoryBytes,
+    lessMemoryBytes,
     lowestRttNs,
     misfit,
   };

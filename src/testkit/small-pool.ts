@@ -61,33 +61,33 @@ const anyBars = fc.constantFrom<readonly BarFacts[]>(
   [bar(1, 'low'), bar(16, 'high')],
 );
 
-function anyHostSlot(slot: number): fc.Arbitrary<HostSlotFacts> {
+/** In tight hosts few slots take much. */
+function anyHostSlot(slot: number, tight: boolean): fc.Arbitrary<HostSlotFacts> {
   return fc.record({
     slot: fc.constant(slot),
-    free: mostly(true, false),
-    nonPrefetchable: fc.oneof(
-      { weight: 3, arbitrary: fc.constant(windowOf(LOW, 0, 8)) },
-      anyLowWindow,
-    ),
-    prefetchable: fc.oneof(
-      { weight: 2, arbitrary: fc.constant(windowOf(HIGH, 0, 32)) },
-      anyHighWindow,
-    ),
+    free: mostly(8, true, false),
+    nonPrefetchable: tight ? anyLowWindow : fc.constant(windowOf(LOW, 0, 8)),
+    prefetchable: tight ? anyHighWindow : fc.constant(windowOf(HIGH, 0, 32)),
   });
 }
 
-function mostly<T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
-  return fc.oneof({ weight: 6, arbitrary: fc.constant(usual) }, fc.constantFrom(...others));
+/** `usual` as `weight` to 1. */
+function mostly<T>(weight: number, usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
+  return fc.oneof(
+    { weight, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...others) },
+  );
 }
 
-function some<T>(
-  count: number,
-  one: (number: number) => fc.Arbitrary<T>,
-): fc.Arbitrary<readonly T[]> {
-  const numbers = Array.from({ length: count }, (_, number) => number);
-  return fc
-    .subarray(numbers, { minLength: 0 })
-    .chain((chosen) => fc.tuple(...chosen.map((number) => one(number))));
+/** Of `count` numbered things most. */
+function most<T>(count: number, one: (number: number) => fc.Arbitrary<T>): fc.Arbitrary<T[]> {
+  const present = Array.from({ length: count }, (_, number) =>
+    fc.oneof(
+      { weight: 6, arbitrary: one(number) },
+      { weight: 1, arbitrary: fc.constant(undefined) },
+    ),
+  );
+  return fc.tuple(...present).map((all) => all.filter((each) => each !== undefined));
 }
 
 export function anyNode(box: string, slot: number): fc.Arbitrary<NodeFacts> {
@@ -95,11 +95,11 @@ export function anyNode(box: string, slot: number): fc.Arbitrary<NodeFacts> {
     box: fc.constant(box),
     slot: fc.constant(slot),
     uuid: fc.constantFrom(`GPU-${box}-${slot}`, `GPU-${box}-${slot}-other`),
-    model: mostly('A100', 'H100'),
-    memoryBytes: mostly(40 * GIB, 80 * GIB),
-    nvlinkGroup: fc.constantFrom('g1', 'g1', 'g2', ''),
-    bars: fc.oneof(fc.constant([bar(1, 'low'), bar(8, 'high')]), anyBars),
-    state: mostly<NodeFacts['state']>('free', 'bound', 'scrubbing', 'quarantined', 'gone'),
+    model: mostly(4, 'A100', 'H100'),
+    memoryBytes: mostly(4, 40 * GIB, 80 * GIB),
+    nvlinkGroup: fc.constantFrom('g1', 'g1', 'g1', 'g2', ''),
+    bars: anyBars,
+    state: mostly<NodeFacts['state']>(5, 'free', 'bound', 'scrubbing', 'quarantined', 'gone'),
   });
 }
 
@@ -107,7 +107,7 @@ export function anyBox(id: string): fc.Arbitrary<BoxFacts> {
   return fc.record({
     id: fc.constant(id),
     kind: fc.constantFrom<BoxFacts['kind']>('pcie', 'nvswitch'),
-    reachable: mostly(true, false),
+    reachable: mostly(12, true, false),
   });
 }
 
@@ -115,7 +115,7 @@ export function anyPath(box: string, path: string): fc.Arbitrary<PathFacts> {
   return fc.record({
     box: fc.constant(box),
     path: fc.constant(path),
-    up: mostly(true, false),
+    up: mostly(5, true, false),
     rttNs: fc.constantFrom(0, 1000, 2000, 5000),
   });
 }
@@ -123,13 +123,14 @@ export function anyPath(box: string, path: string): fc.Arbitrary<PathFacts> {
 export function anyHost(id: string, boxes: readonly string[]): fc.Arbitrary<HostFacts> {
   return fc.record({
     id: fc.constant(id),
-    reachable: mostly(true, false),
-    slots: fc.integer({ min: 0, max: 4 }).chain((count) => {
-      const slots = Array.from({ length: count }, (_, slot) => anyHostSlot(slot));
-      return fc.tuple(...slots);
-    }),
+    reachable: mostly(20, true, false),
+    slots: fc
+      .record({ count: mostly(4, 4, 0, 1, 2, 3), tight: fc.boolean() })
+      .chain(({ count, tight }) =>
+        fc.tuple(...Array.from({ length: count }, (_, slot) => anyHostSlot(slot, tight))),
+      ),
     paths: fc
-      .tuple(...boxes.map((box) => some(2, (path) => anyPath(box, `p${path}`))))
+      .tuple(...boxes.map((box) => most(2, (path) => anyPath(box, `p${path}`))))
       .map((lists) => lists.flat()),
   });
 }
@@ -138,9 +139,9 @@ export const SMALL_BOXES = ['b1', 'b2', 'b3'] as const;
 export const SMALL_HOSTS = ['h1', 'h2'] as const;
 
 /** At most 3 boxes of 4 GPU nodes, 2 hosts of 4 slots, 2 paths between each of them. */
-export const anyPool: fc.Arbitrary<SmallPool> = some(SMALL_BOXES.length, (number) => {
+export const anyPool: fc.Arbitrary<SmallPool> = most(SMALL_BOXES.length, (number) => {
   const id = SMALL_BOXES[number] ?? '';
-  return fc.record({ box: anyBox(id), nodes: some(4, (slot) => anyNode(id, slot)) });
+  return fc.record({ box: anyBox(id), nodes: most(4, (slot) => anyNode(id, slot)) });
 }).chain((boxes) =>
   fc.record({
     boxes: fc.constant(boxes.map(({ box }) => box)),
@@ -152,14 +153,14 @@ export const anyPool: fc.Arbitrary<SmallPool> = some(SMALL_BOXES.length, (number
 
 /** Every combination of constraints, those that ask for nothing more often. */
 export const anyDemand: fc.Arbitrary<Demand> = fc.record({
-  gpus: fc.integer({ min: 1, max: 4 }),
-  host: mostly('h1', 'h2', 'h9'),
-  model: mostly<string | undefined>(undefined, 'A100', 'H100', 'V100'),
-  memoryBytes: mostly<number | undefined>(undefined, 40 * GIB, 80 * GIB),
-  sameBox: fc.boolean(),
-  nvlink: mostly(false, true),
-  boxKind: mostly<Demand['boxKind']>(undefined, 'pcie', 'nvswitch'),
-  maxRttNs: mostly<number | undefined>(undefined, 1000, 3000),
+  gpus: fc.constantFrom(1, 2, 2, 3, 3, 4),
+  host: mostly(20, 'h1', 'h2', 'h9'),
+  model: mostly<string | undefined>(5, undefined, 'A100', 'H100', 'V100'),
+  memoryBytes: mostly<number | undefined>(5, undefined, 40 * GIB, 80 * GIB),
+  sameBox: mostly(2, false, true),
+  nvlink: mostly(3, false, true),
+  boxKind: mostly<Demand['boxKind']>(5, undefined, 'pcie', 'nvswitch'),
+  maxRttNs: mostly<number | undefined>(5, undefined, 1000, 3000),
 });
 
 export function indexOf(pool: SmallPool): PoolIndex {
