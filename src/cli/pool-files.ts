@@ -8,7 +8,7 @@ import { isIdentityName } from '#identity/identity';
 import { ConfigFile } from './config-file.ts';
 import * as schema from './config-schema.ts';
 import { boxYaml, clientYaml, hostYaml, managerYaml, sizesYaml } from './pool-config-text.ts';
-import { clientFile, configFile, poolFolder, sizesFile, storeFile } from './pool-folder.ts';
+import { clientFile, configFile, poolFolder, sizesFile, storeFolder } from './pool-folder.ts';
 import { USUAL_SIZES } from './pool-words.ts';
 
 export type PoolSizes = Readonly<Record<keyof typeof USUAL_SIZES, number>>;
@@ -59,7 +59,7 @@ export async function preparePool(
     refuseOtherSizes(state, known, asked);
     return { sizes: known, isNew: false };
   }
-  if (existsSync(storeFile(state))) {
+  if (existsSync(storeFolder(state))) {
     throw new DxpuError(
       'failed_precondition',
       `${poolFolder(state)} has a store and no pool.yaml: bring that file back, or choose another ` +

@@ -19,7 +19,7 @@ export const configFile = (state: string, name: string): string =>
 export const logFile = (state: string, name: string): string =>
   path.join(poolFolder(state), `${name}.log`);
 
-export const storeFile = (state: string): string => path.join(poolFolder(state), 'store');
+export const storeFolder = (state: string): string => path.join(poolFolder(state), 'store');
 
 /** Where a process of this pool logs; `undefined` for one that was not started by it. */
 export function knownLogFile(state: string, name: string): string | undefined {

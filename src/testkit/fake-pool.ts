@@ -69,6 +69,7 @@ export class FakePool implements PoolClient {
     };
     check();
     let position = Number(request.after);
+    if (position > this.log.length) throw new ConnectError('no such position', Code.OutOfRange);
     for (;;) {
       for (; position < this.log.length; position++) {
         const entry = this.log[position];

@@ -6,9 +6,11 @@ export interface Printed {
   readonly thrown: unknown;
 }
 
-/** Runs `command` with both streams caught. One at a time. */
-export async function printed(command: () => Promise<unknown>): Promise<Printed> {
-  const texts = { stdout: '', stderr: '' };
+/** Runs `command` with both streams caught, in `texts` as it prints. One at a time. */
+export async function printed(
+  command: () => Promise<unknown>,
+  texts: { stdout: string; stderr: string } = { stdout: '', stderr: '' },
+): Promise<Printed> {
   const streams = [process.stdout, process.stderr] as const;
   const originals = streams.map((stream) => stream.write);
   for (const [index, name] of (['stdout', 'stderr'] as const).entries()) {
