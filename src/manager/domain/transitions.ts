@@ -178,7 +178,7 @@ const TIMEOUTS: readonly Transition[] = [
     ['detaching'],
     'host-unreachable',
     'the time is over, and the agent of the host is not there',
-    ({ expired, host }) => expired && !host.connected && !host.released,
+    ({ expired, force, host }) => expired && !force && !host.connected && !host.released,
   ),
   ...failures(
     ['reserved', 'programming'],

@@ -1,0 +1,317 @@
+/**
+ * Walks bindings through `TRANSITIONS`. It owns their records and deadlines once they are made, and
+ * tells the order books what their slots should hold; that all of it follows from states and
+ * observations, at whatever moment one looks, is what makes it safe to look at any time and often.
+ *
+ * Only what something has happened to is looked at: whoever changes a slot or a binding `touch`es it,
+ * and `settle` at the end of each call looks at what was touched.
+ */
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
+import { DeadlineLists } from './deadline-lists.ts';
+import type { FactsKeeper } from './facts-keeper.ts';
+import { failureText } from './failure-text.ts';
+import {
+  type Binding,
+  type BoxSlot,
+  type HostSlot,
+  type Inventory,
+  isReporting,
+} from './inventory.ts';
+import type { Journal } from './journal.ts';
+import type { Observation } from './observation.ts';
+import { boxRow, hostRow, observe } from './observe.ts';
+import type { PoolFaults, PoolTimeouts } from './pool-options.ts';
+import type { BindingRecord, BindingState } from './records.ts';
+import { nextTransition, type Transition } from './transitions.ts';
+import { wantedOfBox, wantedOfHost } from './wanted-orders.ts';
+
+/** More steps than any binding can take on one look. */
+const MOST_STEPS = 12;
+
+export interface ReconcilerParts {
+  readonly inventory: Inventory;
+  readonly journal: Journal;
+  readonly facts: FactsKeeper;
+  readonly timeouts: PoolTimeouts;
+  readonly faults: PoolFaults;
+  readonly onTransition: ((name: string, binding: string) => void) | undefined;
+  /** A binding's record is gone; its slots have no owner any more. */
+  readonly onFreed: (binding: Binding) => void;
+}
+
+export class Reconciler {
+  readonly #parts: ReconcilerParts;
+  readonly #deadlines = new DeadlineLists<Binding>();
+  readonly #touched = new Set<Binding>();
+  readonly #touchedBoxSlots = new Set<BoxSlot>();
+  readonly #touchedHostSlots = new Set<HostSlot>();
+  /** Nobody confirmed their generation yet: the ones a restored store may give out again. */
+  readonly #unconfirmed = new Set<Binding>();
+  /** How many there are in each state. */
+  readonly counts = new Map<BindingState, number>();
+
+  constructor(parts: ReconcilerParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes charge of a binding that the store or a command has made. Its time begins now. */
+  begin(now: Nanos, binding: Binding): void {
+    this.#count(binding.record.state, 1);
+    this.#enter(now, binding);
+    this.touch(binding);
+  }
+
+  touch(binding: Binding): void {
+    this.#touched.add(binding);
+  }
+
+  touchBoxSlot(slot: BoxSlot): void {
+    if (slot.binding === undefined) this.#touchedBoxSlots.add(slot);
+    else this.#touched.add(slot.binding);
+  }
+
+  touchHostSlot(slot: HostSlot): void {
+    if (slot.binding === undefined) this.#touchedHostSlots.add(slot);
+    else this.#touched.add(slot.binding);
+  }
+
+  nextDeadlineNs(): number {
+    return this.#deadlines.nextNs();
+  }
+
+  /** Touches the bindings whose time is over. */
+  tick(now: Nanos): void {
+    for (const binding of this.#deadlines.takeDue(now)) this.touch(binding);
+  }
+
+  /** Looks at everything that was touched, until nothing more follows. */
+  settle(now: Nanos): void {
+    for (const binding of this.#touched) {
+      this.#touched.delete(binding);
+      if (this.#parts.inventory.bindings.get(binding.record.id) === binding) {
+        this.#look(now, binding);
+      }
+    }
+    for (const slot of this.#touchedBoxSlots) {
+      if (slot.binding === undefined) this.#settleBoxSlot(slot);
+    }
+    this.#touchedBoxSlots.clear();
+    for (const slot of this.#touchedHostSlots) {
+      if (slot.binding === undefined) this.#settleHostSlot(slot);
+    }
+    this.#touchedHostSlots.clear();
+  }
+
+  /** Changes what was asked for a binding. Its state stays; the table sees to what follows. */
+  amend(
+    binding: Binding,
+    change: Partial<Pick<BindingRecord, 'goal' | 'force' | 'attempts' | 'attachment'>>,
+  ): void {
+    this.#put(binding, change);
+    this.touch(binding);
+  }
+
+  /**
+   * The counter was behind what proxies hold: the store is older than they are, and every generation
+   * that nobody has confirmed to this core may have been used before.
+   */
+  distrustGenerations(): void {
+    for (const binding of this.#unconfirmed) {
+      if (binding.record.state === 'reserved') {
+        this.#put(binding, { generation: this.#parts.journal.nextGeneration() });
+      } else {
+        binding.superseded = true;
+      }
+      this.touch(binding);
+    }
+  }
+
+  #look(now: Nanos, binding: Binding): void {
+    const { facts, faults } = this.#parts;
+    for (let steps = 0; ; steps++) {
+      assert(steps < MOST_STEPS, `binding ${binding.record.id} runs in circles`);
+      this.#settleOrders(binding);
+      const seen = observe(now, binding, faults);
+      const row = nextTransition(binding.record.state, seen);
+      binding.unbindAsked = false;
+      if (row === undefined) break;
+      this.#take(now, binding, row, seen);
+      if (row.to === 'free') return;
+    }
+    binding.boxRestarted = false;
+    binding.hostRestarted = false;
+    facts.boxSlot(binding.boxSlot, false);
+    facts.hostSlot(binding.hostSlot);
+  }
+
+  /** What was seen now and stays true of this generation; then what its slots should hold. */
+  #settleOrders(binding: Binding): void {
+    const { boxSlot, hostSlot, record } = binding;
+    const atBox = boxRow(binding);
+    const atHost = hostRow(binding);
+    if (atBox === 'own') binding.boxHeld = true;
+    if (atHost === 'own') binding.hostHeld = true;
+    const boxBook = boxSlot.box.session?.book;
+    const hostBook = hostSlot.host.session?.book;
+    if (record.state === 'detaching') {
+      hostBook?.want(hostSlot.slot, wantedOfHost(binding));
+      const isGone = atHost === 'none' || atHost === 'other';
+      if (isGone && hostBook?.isConfirmed(hostSlot.slot) === true) binding.hostReleased = true;
+      const isNotThere = atBox === 'none' || atBox === 'other';
+      const doesNotWait = record.force && !isReporting(hostSlot.host);
+      if (binding.hostReleased || isNotThere || doesNotWait) binding.boxReleasing = true;
+      boxBook?.want(boxSlot.slot, wantedOfBox(binding));
+      return;
+    }
+    boxBook?.want(boxSlot.slot, wantedOfBox(binding));
+    if (atBox === 'own' && boxBook?.isConfirmed(boxSlot.slot) === true) binding.boxInForce = true;
+    hostBook?.want(hostSlot.slot, wantedOfHost(binding));
+  }
+
+  #take(now: Nanos, binding: Binding, row: Transition, seen: Observation): void {
+    this.#parts.onTransition?.(row.name, binding.record.id);
+    if (row.to === 'free') {
+      this.#free(binding);
+      return;
+    }
+    const { record } = binding;
+    this.#count(record.state, -1);
+    this.#count(row.to, 1);
+    this.#put(binding, { state: row.to, ...this.#changesOf(binding, row, seen) });
+    if (row.from === 'failed' && row.to === 'programming') startGeneration(binding);
+    this.#enter(now, binding);
+    const { failure } = binding.record;
+    this.#parts.journal.log({
+      actor: 'manager',
+      subjectKind: 'binding',
+      subject: record.id,
+      requestId: record.requestId,
+      action: row.to,
+      message: row.to === 'failed' ? `${failure?.reason}: ${failure?.message}` : row.condition,
+      binding: binding.record,
+    });
+  }
+
+  #changesOf(binding: Binding, row: Transition, seen: Observation): Partial<BindingRecord> {
+    const { record } = binding;
+    switch (row.to) {
+      case 'failed': {
+        const { from, reason } = row;
+        assert(reason !== undefined && from !== 'failed', `${row.name} is no way to fail`);
+        const message = failureText(record, reason, seen);
+        return {
+          failure: { reason, message, during: from },
+          attempts: record.attempts + 1,
+          attachment: reason === 'drain-timeout' ? record.attachment : undefined,
+        };
+      }
+      case 'programming':
+        if (row.from !== 'failed') return {};
+        return {
+          failure: undefined,
+          generation: this.#parts.faults.reusesGeneration
+            ? record.generation
+            : this.#parts.journal.nextGeneration(),
+        };
+      case 'attached': {
+        const found = binding.hostSlot.report?.function;
+        assert(found !== undefined, `${record.id} is attached without a function`);
+        return { attempts: 0, attachment: { bdf: found.bdf, bars: found.bars } };
+      }
+      case 'detaching':
+        return { failure: undefined, attachment: undefined };
+      default:
+        return { failure: undefined };
+    }
+  }
+
+  /** What begins with a state: flags that are of it alone, and its time. */
+  #enter(now: Nanos, binding: Binding): void {
+    const { record } = binding;
+    binding.hostReleased = false;
+    binding.boxReleasing = false;
+    if (record.state === 'reserved' || record.state === 'programming') {
+      this.#unconfirmed.add(binding);
+    } else {
+      this.#unconfirmed.delete(binding);
+    }
+    const durationMs = this.#durationMs(record);
+    if (durationMs === undefined) this.#deadlines.clear(binding);
+    else this.#deadlines.set(binding, now, durationMs);
+  }
+
+  #durationMs({ state, attempts }: BindingRecord): number | undefined {
+    const { timeouts } = this.#parts;
+    switch (state) {
+      case 'reserved':
+        return timeouts.reservedMs;
+      case 'programming':
+        return timeouts.programmingMs;
+      case 'attaching':
+        return timeouts.attachingMs;
+      case 'attached':
+        return undefined;
+      case 'draining':
+        return timeouts.drainingMs;
+      case 'detaching':
+        return timeouts.detachingMs;
+      case 'scrubbing':
+        return timeouts.scrubbingMs;
+      case 'failed': {
+        const doublings = Math.min(Math.max(0, attempts - 1), 30);
+        return Math.min(timeouts.firstRetryMs * 2 ** doublings, timeouts.lastRetryMs);
+      }
+    }
+  }
+
+  #free(binding: Binding): void {
+    const { inventory, journal } = this.#parts;
+    const { record, boxSlot, hostSlot } = binding;
+    this.#count(record.state, -1);
+    this.#deadlines.clear(binding);
+    this.#unconfirmed.delete(binding);
+    inventory.removeBinding(binding);
+    journal.removeBinding(record.id);
+    journal.log({
+      actor: 'manager',
+      subjectKind: 'binding',
+      subject: record.id,
+      requestId: record.requestId,
+      action: 'free',
+      message: `GPU ${record.uuid} of box ${record.box}, slot ${record.boxSlot}, has no owner`,
+      binding: { ...record, state: 'free', failure: undefined, changedMs: journal.nowMs },
+    });
+    this.#settleBoxSlot(boxSlot);
+    this.#settleHostSlot(hostSlot);
+    this.#parts.onFreed(binding);
+  }
+
+  #settleBoxSlot(slot: BoxSlot): void {
+    slot.box.session?.book.want(slot.slot, undefined);
+    this.#parts.facts.boxSlot(slot, false);
+  }
+
+  #settleHostSlot(slot: HostSlot): void {
+    slot.host.session?.book.want(slot.slot, undefined);
+    this.#parts.facts.hostSlot(slot);
+  }
+
+  #put(binding: Binding, changes: Partial<BindingRecord>): void {
+    const { journal } = this.#parts;
+    binding.record = { ...binding.record, ...changes, changedMs: journal.nowMs };
+    journal.putBinding(binding.record);
+  }
+
+  #count(state: BindingState, by: number): void {
+    this.counts.set(state, (this.counts.get(state) ?? 0) + by);
+  }
+}
+
+/** Nothing is known of a generation that was given out just now. */
+function startGeneration(binding: Binding): void {
+  binding.boxHeld = false;
+  binding.hostHeld = false;
+  binding.boxInForce = false;
+  binding.superseded = false;
+}

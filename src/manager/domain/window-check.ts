@@ -1,0 +1,75 @@
+/** Whether the windows a host reports for its virtual ports can be those of one PCIe hierarchy. */
+import type { HostSlotReport, WindowReport } from '#proto/agent-messages';
+import { isEmpty, overlap } from './function-check.ts';
+
+/** Bridge windows are cut in these (type 1 header, 7.5.1.3.8 and 7.5.1.3.9). */
+const GRANULE = 0x10_0000;
+const HIGHEST_32 = 0xffff_ffff;
+
+interface Taken {
+  readonly slot: number;
+  readonly window: WindowReport;
+}
+
+/**
+ * What is wrong, by slot. Of two slots that cannot both be right the lower one is believed. Empty
+ * windows, and a bus number of 0, are those of a port that is not set up: nothing is wrong with them.
+ */
+export function windowFaults(slots: readonly HostSlotReport[]): ReadonlyMap<number, string> {
+  const faults = new Map<number, string>();
+  const taken: Taken[] = [];
+  const buses = new Map<number, number>();
+  for (const port of [...slots].sort((a, b) => a.slot - b.slot)) {
+    const fault =
+      shapeFault('non-prefetchable', port.nonPrefetchable, HIGHEST_32) ??
+      shapeFault('prefetchable', port.prefetchable, Number.MAX_SAFE_INTEGER) ??
+      overlapFault(port, taken) ??
+      busFault(port, buses);
+    if (fault !== undefined) {
+      faults.set(port.slot, `slot ${port.slot}: ${fault}`);
+      continue;
+    }
+    for (const window of [port.nonPrefetchable, port.prefetchable]) {
+      if (!isEmpty(window)) taken.push({ slot: port.slot, window });
+    }
+    if (port.secondaryBus !== 0) buses.set(port.secondaryBus, port.slot);
+  }
+  return faults;
+}
+
+function shapeFault(name: string, window: WindowReport, highest: number): string | undefined {
+  if (isEmpty(window)) return undefined;
+  const { base, limit } = window;
+  if (base % GRANULE !== 0 || (limit + 1) % GRANULE !== 0) {
+    return `its ${name} window ${text(window)} is not made of whole MiB`;
+  }
+  if (base < 0 || limit > highest) return `its ${name} window ${text(window)} lies out of reach`;
+  return undefined;
+}
+
+function overlapFault(port: HostSlotReport, taken: readonly Taken[]): string | undefined {
+  const own: Taken[] = [];
+  for (const window of [port.nonPrefetchable, port.prefetchable]) {
+    if (isEmpty(window)) continue;
+    for (const other of [...taken, ...own]) {
+      if (overlap(other.window, window)) {
+        return `its window ${text(window)} overlaps ${text(other.window)} of slot ${other.slot}`;
+      }
+    }
+    own.push({ slot: port.slot, window });
+  }
+  return undefined;
+}
+
+function busFault(port: HostSlotReport, buses: ReadonlyMap<number, number>): string | undefined {
+  const { secondaryBus } = port;
+  if (!Number.isInteger(secondaryBus) || secondaryBus < 0 || secondaryBus > 255) {
+    return `there is no bus ${secondaryBus}`;
+  }
+  const other = buses.get(secondaryBus);
+  return other === undefined ? undefined : `its bus ${secondaryBus} is that of slot ${other}`;
+}
+
+function text({ base, limit }: WindowReport): string {
+  return `0x${base.toString(16)} to 0x${limit.toString(16)}`;
+}
