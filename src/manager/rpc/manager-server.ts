@@ -1,6 +1,49 @@
-/** The signature of the manager's RPC server; the body follows. */
-import type { TlsCredentials } from '#identity/tls-identity';
-import type { ManagerLog, Shell } from '../shell/shell.ts';
+/**
+ * The manager's server: HTTP/2 over TLS 1.3 (HTTP/1.1 too, so that curl will do), with `AgentService` for
+ * hosts and boxes and `PoolService` for users. Connect, gRPC and gRPC-Web are spoken.
+ *
+ * Who is at the other end is looked at once a connection, before anything of it is read. A peer that is
+ * refused is let in as far as to hear why: each of its calls is answered with the reason, and nothing
+ * of what it sends is looked at.
+ */
+import * as http2 from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { createConnectRouter, type Interceptor } from '@connectrpc/connect';
+import { DxpuError } from '#base/errors';
+import { errnoReason } from '#base/make-folder';
+import { identityName } from '#identity/identity';
+import { secureOptions, type TlsCredentials } from '#identity/tls-identity';
+import { AgentService } from '#proto/generated/dxpu/agent/v1/agent_pb';
+import { PoolService } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { toRpcError } from '#proto/rpc-error';
+import type { Shell } from '../shell/shell.ts';
+import { agentService } from './agent-service.ts';
+import { DEFAULT_KEEP_ALIVE, KeepAlive, type KeepAliveOptions } from './keep-alive.ts';
+import { type NodeHandler, nodeHandler, type NodeServerRequest } from './node-handler.ts';
+import {
+  contextOf,
+  type FaultReport,
+  identifyPeer,
+  isHttp2,
+  type Peer,
+  peerOf,
+  refusalOf,
+} from './peers.ts';
+import { poolService } from './pool-service.ts';
+
+/** A report of a large host in one message. */
+const MAX_REPORT_BYTES = 32 << 20;
+/** Enough that a request of too many items is told so, not that it is too long. */
+const MAX_REQUEST_BYTES = 16 << 20;
+const MAX_REFUSED_BYTES = 64 << 10;
+const MAX_STREAMS_OF_CONNECTION = 256;
+const MAX_CONNECTIONS_OF_IDENTITY = 1024;
+const HANDSHAKE_WITHIN_MS = 5000;
+/** How long one that is refused has to ask and hear why. */
+const REFUSED_LIFE_MS = 5000;
+/** For last words, when the server closes. */
+const LINGER_MS = 200;
 
 export interface ManagerServerOptions {
   readonly shell: Shell;
@@ -8,13 +51,217 @@ export interface ManagerServerOptions {
   readonly credentials: TlsCredentials;
   /** Port 0 takes a free one. */
   readonly listen: readonly { readonly host: string; readonly port: number }[];
-  readonly log: ManagerLog;
+  readonly report: FaultReport;
   readonly version: string;
+  readonly keepAlive?: KeepAliveOptions;
 }
 
 export interface ManagerServer {
-  /** `address:port` of each. */
+  /** Where it listens. */
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
+  /** Connections now, by what they proved to be: `host/h1` to how many. */
+  connections(): ReadonlyMap<string, number>;
   /** Takes no more connections and ends those there are. */
   close(): void;
+}
+
+/** Listens at all addresses or at none. Fails with a `DxpuError` that names the address. */
+export async function startManagerServer(options: ManagerServerOptions): Promise<ManagerServer> {
+  const doors: Door[] = [];
+  const guests = new Guests(options);
+  try {
+    for (const { host, port } of options.listen) {
+      doors.push(await openDoor(options, guests, host, port));
+    }
+  } catch (error) {
+    for (const door of doors) door.server.close();
+    guests.close();
+    throw error;
+  }
+  return {
+    addresses: doors.map(({ host, port }) => ({ host, port })),
+    connections: () => guests.counts,
+    close: () => {
+      for (const { server } of doors) {
+        server.close();
+        server.unref();
+      }
+      guests.close();
+    },
+  };
+}
+
+interface Door {
+  readonly server: http2.Http2SecureServer;
+  readonly host: string;
+  readonly port: number;
+}
+
+function openDoor(
+  options: ManagerServerOptions,
+  guests: Guests,
+  host: string,
+  port: number,
+): Promise<Door> {
+  const server = http2.createSecureServer(
+    {
+      ...secureOptions(options.credentials),
+      requestCert: true,
+      // `identifyPeer` refuses, with a reason.
+      rejectUnauthorized: false,
+      handshakeTimeout: HANDSHAKE_WITHIN_MS,
+      allowHTTP1: true,
+      settings: { maxConcurrentStreams: MAX_STREAMS_OF_CONNECTION },
+      maxSessionMemory: 64,
+    },
+    (request, response) => guests.handler(request, response),
+  );
+  server.on('session', (session) => guests.greet(session));
+  server.on('tlsClientError', (error, socket) => {
+    const reason = new DxpuError('unavailable', `the TLS handshake failed: ${error.message}`);
+    options.report.refused(refusalOf(identifyPeer(socket), reason));
+    socket.destroy();
+  });
+  // Of one session: its streams have their own handlers.
+  server.on('sessionError', () => {});
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+    server.listen({ host, port }, () => {
+      const { address, port: taken } = server.address() as AddressInfo;
+      server.removeAllListeners('error');
+      server.on('error', (error) => options.report.fault(error));
+      resolve({ server, host: address, port: taken });
+    });
+  });
+}
+
+/** Who is connected, at whichever door they came in. */
+class Guests {
+  readonly handler: NodeHandler;
+  readonly counts = new Map<string, number>();
+  readonly #report: FaultReport;
+  readonly #keepAlive: KeepAlive;
+  readonly #peers = new WeakMap<http2.Http2Session | TLSSocket, Peer>();
+  readonly #sessions = new Set<http2.ServerHttp2Session>();
+
+  constructor(options: ManagerServerOptions) {
+    const { shell, report, version } = options;
+    this.#report = report;
+    this.#keepAlive = new KeepAlive(options.keepAlive ?? DEFAULT_KEEP_ALIVE, (session) => {
+      const peer = this.#peers.get(session);
+      if (peer === undefined) return;
+      const silent = new DxpuError('unavailable', 'it does not answer pings any more');
+      report.refused(refusalOf(peer, silent));
+    });
+    const common = {
+      contextValues: (request: NodeServerRequest) => contextOf(this.#peerOf(request), request),
+      onFault: (thrown: unknown) => report.fault(thrown),
+    };
+    const serve = nodeHandler({
+      ...common,
+      // A mistyped field asks for something else than was meant.
+      router: createConnectRouter({ jsonOptions: { ignoreUnknownFields: false } })
+        .service(AgentService, agentService({ shell, report }), { readMaxBytes: MAX_REPORT_BYTES })
+        .service(PoolService, poolService({ shell, report, version }), {
+          readMaxBytes: MAX_REQUEST_BYTES,
+        }),
+    });
+    const refuse = nodeHandler({
+      ...common,
+      router: createConnectRouter({ readMaxBytes: MAX_REFUSED_BYTES, interceptors: [refusal] })
+        .service(AgentService, {})
+        .service(PoolService, {}),
+    });
+    this.handler = (request, response) => {
+      const isRefused = this.#peerOf(request).identity instanceof DxpuError;
+      (isRefused ? refuse : serve)(request, response);
+    };
+  }
+
+  /** A connection whose handshake is done. */
+  greet(session: http2.ServerHttp2Session): void {
+    const peer = this.#admit(identifyPeer(session.socket as TLSSocket), (done) =>
+      session.once('close', done),
+    );
+    this.#peers.set(session, peer);
+    this.#sessions.add(session);
+    session.once('close', () => this.#sessions.delete(session));
+    session.on('error', () => {}); // Followed by 'close'.
+    if (peer.identity instanceof DxpuError) {
+      this.#report.refused(refusalOf(peer, peer.identity));
+      const timer = setTimeout(() => session.destroy(), REFUSED_LIFE_MS).unref();
+      session.once('close', () => clearTimeout(timer));
+    } else {
+      this.#keepAlive.add(session);
+    }
+  }
+
+  close(): void {
+    this.#keepAlive.stop();
+    const sessions = [...this.#sessions];
+    for (const session of sessions) session.close();
+    setTimeout(() => {
+      for (const session of sessions) session.destroy();
+    }, LINGER_MS).unref();
+  }
+
+  #peerOf(request: NodeServerRequest): Peer {
+    // A stream that is gone has no session any more.
+    const connection = isHttp2(request) ? request.stream.session : (request.socket as TLSSocket);
+    const known = connection === undefined ? undefined : this.#peers.get(connection);
+    if (known !== undefined) return known;
+    const socket = request.socket as TLSSocket;
+    const peer = this.#admit(identifyPeer(socket), (done) => socket.once('close', done));
+    if (peer.identity instanceof DxpuError) this.#report.refused(refusalOf(peer, peer.identity));
+    if (connection !== undefined) this.#peers.set(connection, peer);
+    return peer;
+  }
+
+  /** Counts a connection of an identity; one too many is refused. */
+  #admit(peer: Peer, onClose: (done: () => void) => void): Peer {
+    const { identity } = peer;
+    if (identity instanceof DxpuError) return peer;
+    const name = identityName(identity);
+    const count = this.counts.get(name) ?? 0;
+    if (count >= MAX_CONNECTIONS_OF_IDENTITY) {
+      const refusal = new DxpuError(
+        'resource_exhausted',
+        `${name} has ${count} connections already: close some`,
+      );
+      return { from: peer.from, identity: refusal };
+    }
+    this.counts.set(name, count + 1);
+    onClose(() => {
+      const left = (this.counts.get(name) ?? 1) - 1;
+      if (left === 0) this.counts.delete(name);
+      else this.counts.set(name, left);
+    });
+    return peer;
+  }
+}
+
+/** Answers every call with what its peer was refused with. */
+const refusal: Interceptor = () => (request) => {
+  try {
+    peerOf({ values: request.contextValues });
+  } catch (error) {
+    throw toRpcError(error);
+  }
+  throw toRpcError(new DxpuError('internal', 'this peer was not refused'));
+};
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): DxpuError {
+  const where = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const reason =
+    error.code === 'EADDRINUSE'
+      ? 'another process listens there: stop it, or choose another port'
+      : error.code === 'EADDRNOTAVAIL'
+        ? 'this machine has no such address'
+        : error.code === 'EACCES'
+          ? 'this user may not: choose a port from 1024'
+          : errnoReason(error);
+  return new DxpuError(DxpuError.from(error).code, `cannot listen on ${where}: ${reason}`, {
+    details: { address: where },
+    cause: error,
+  });
 }

@@ -1,7 +1,14 @@
-/** The signature of the client of `PoolService`; the body follows. */
-import type { Client } from '@connectrpc/connect';
+/**
+ * The client of `PoolService`, for the CLI and for programs of others (`dxpu/client`).
+ *
+ * A call that failed with `unavailable` or `deadline_exceeded` may have been done or not. Repeat it with
+ * the same request id: it acts once, whatever happened the first time.
+ */
+import { type Client, createClient } from '@connectrpc/connect';
 import type { TlsCredentials } from '#identity/tls-identity';
-import type { PoolService } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { PoolService } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { connectManager } from '#proto/manager-connection';
+import { fromRpcError } from '#proto/rpc-error';
 
 export interface PoolClientOptions {
   /** Of the manager. */
@@ -11,6 +18,8 @@ export interface PoolClientOptions {
   readonly credentials: TlsCredentials;
   /** Where given, the manager must be this one. */
   readonly manager?: string;
+  /** How long the connection may take to open; 5 s by default. */
+  readonly openWithinMs?: number;
 }
 
 /**
@@ -25,4 +34,37 @@ export interface PoolClient {
 }
 
 /** Connects at the first call, and again when the connection was lost. */
-export type ConnectPool = (options: PoolClientOptions) => PoolClient;
+export function connectPool(options: PoolClientOptions): PoolClient {
+  const connection = connectManager(options);
+  const raw = createClient(PoolService, connection.transport);
+  const pool = Object.fromEntries(
+    PoolService.methods.map((method) => {
+      const call = raw[method.localName as keyof typeof raw] as AnyCall;
+      return [method.localName, method.methodKind === 'unary' ? unary(call) : streaming(call)];
+    }),
+  );
+  return { pool: pool as unknown as Client<typeof PoolService>, close: () => connection.close() };
+}
+
+/** What the methods of a client have in common. */
+type AnyCall = (...parameters: readonly unknown[]) => unknown;
+
+function unary(call: AnyCall): AnyCall {
+  return async (...parameters) => {
+    try {
+      return await call(...parameters);
+    } catch (error) {
+      throw fromRpcError(error);
+    }
+  };
+}
+
+function streaming(call: AnyCall): AnyCall {
+  return async function* (...parameters) {
+    try {
+      yield* call(...parameters) as AsyncIterable<unknown>;
+    } catch (error) {
+      throw fromRpcError(error);
+    }
+  };
+}
