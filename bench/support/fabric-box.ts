@@ -1,12 +1,13 @@
 /** The box's process: raw servers, and a box proxy with one accelerator a size and transport. */
+import { BoxNode } from '#agent/daemon/box-node';
 import { RealClock } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import type { BoxConfig } from '#cli/box-config';
-import { BoxNode } from '#cli/box-node';
 import { createLog } from '#cli/log';
 import { listenTransports, type Protection } from '#fabric/socket-endpoint';
+import type { TlsCredentials } from '#identity/tls-identity';
 import {
   type Answer,
+  cpuNs,
   type Ports,
   SIZES,
   type ToBox,
@@ -18,8 +19,7 @@ import { listenRaw } from './raw-server.ts';
 const clock = new RealClock();
 const log = createLog('bench-box', { level: 'warn', format: 'text' });
 
-async function start(message: ToBox): Promise<Ports> {
-  const { credentials } = message;
+async function start(credentials: TlsCredentials): Promise<Ports> {
   const fabric: Record<TransportName, number[]> = { tcp: [], tls: [] };
   for (const transport of TRANSPORTS) {
     const protection: Protection =
@@ -27,14 +27,11 @@ async function start(message: ToBox): Promise<Ports> {
         ? { kind: 'tls', credentials, expected: { kind: 'host' } }
         : { kind: 'insecure-plain-tcp', peer: { kind: 'host', id: 'bench-host' } };
     for (const size of SIZES) {
-      const config: BoxConfig = {
+      const node = new BoxNode({
         id: 'bench-box',
-        credentialFiles: { ca: '', cert: '', key: '' },
-        listen: [],
         devices: [
           {
             slot: 0,
-            kind: 'accel',
             options: {
               uuid: '00000000-0000-4000-8000-000000000001',
               memoryBytes: 64 * 2 ** 20,
@@ -44,14 +41,13 @@ async function start(message: ToBox): Promise<Ports> {
             },
           },
         ],
-        rows: [{ slot: 0, valid: true, used: true, host: 'bench-host', path: 'p', generation: 1 }],
-        outstandingReads: undefined,
-        linkOptions: {},
-        fixedPart: {},
-        tableError: (errors) => new DxpuError('internal', JSON.stringify(errors)),
-      };
-      const node = new BoxNode(config, clock, log);
-      node.setTable(config);
+        clock,
+        log,
+      });
+      const errors = node.setTable([
+        { slot: 0, valid: true, used: true, host: 'bench-host', path: 'p', generation: 1 },
+      ]);
+      if (errors.length > 0) throw new DxpuError('internal', JSON.stringify(errors));
       const listener = await listenTransports({
         host: '127.0.0.1',
         port: 0,
@@ -70,7 +66,11 @@ async function start(message: ToBox): Promise<Ports> {
 }
 
 process.on('message', (message: ToBox) => {
-  start(message).then(
+  if (message.op === 'cpu') {
+    process.send?.({ cpuNs: cpuNs() } satisfies Answer);
+    return;
+  }
+  start(message.credentials).then(
     (ports) => process.send?.({ ports } satisfies Answer),
     (error: Error) => process.send?.({ error: error.stack ?? error.message } satisfies Answer),
   );

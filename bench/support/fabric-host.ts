@@ -1,14 +1,13 @@
 /** The host's process: raw clients, and a soft host with the host proxy for each size and transport. */
+import { HostNode } from '#agent/daemon/host-node';
 import { RealClock } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import type { HostConfig } from '#cli/host-config';
-import { HostNode } from '#cli/host-node';
 import { createLog } from '#cli/log';
 import { connectTransport, type Protection } from '#fabric/socket-endpoint';
 import { AccelDriver } from '#host/accel-driver';
 import type { HostBuffer } from '#host/host-memory';
 import type { PciFunction } from '#host/pci-function';
-import { type Answer, SIZES, type ToHost, type TransportName } from './protocol.ts';
+import { type Answer, cpuNs, SIZES, type ToHost, type TransportName } from './protocol.ts';
 import { RawClient } from './raw-client.ts';
 
 const MIB = 2 ** 20;
@@ -37,23 +36,8 @@ class Fabric {
 
   static async connect(port: number, size: number, protection: Protection): Promise<Fabric> {
     const { mps, mrrs } = SIZES[size] ?? SIZES[0];
-    const config: HostConfig = {
+    const node = new HostNode({
       id: 'bench-host',
-      credentialFiles: { ca: '', cert: '', key: '' },
-      paths: [{ name: 'p', box: 'bench-box', host: '127.0.0.1', port }],
-      rows: [
-        {
-          virtualSlot: 0,
-          used: true,
-          secondaryBus: 1,
-          nonPrefetchable: { base: NON_PREFETCHABLE, limit: NON_PREFETCHABLE + 16 * MIB - 1 },
-          prefetchable: { base: PREFETCHABLE, limit: PREFETCHABLE + 256 * MIB - 1 },
-          box: 'bench-box',
-          slot: 0,
-          path: 'p',
-          generation: 1,
-        },
-      ],
       softHost: {
         ports: [
           {
@@ -68,20 +52,26 @@ class Fabric {
         maxPayloadBytes: mps,
         maxReadRequestBytes: mrrs,
       },
-      slots: [],
-      linkOptions: {},
-      fixedPart: {},
-      tableError: (errors) => new DxpuError('internal', JSON.stringify(errors)),
-    };
-    const node = new HostNode({
-      config,
       clock,
       log,
       connect: (path) => connectTransport({ host: path.host, port: path.port, protection, clock }),
       newSessionId: () => sessions++,
     });
-    node.setTable(config);
-    node.startLinks();
+    const errors = node.setTable([
+      {
+        virtualSlot: 0,
+        used: true,
+        secondaryBus: 1,
+        nonPrefetchable: { base: NON_PREFETCHABLE, limit: NON_PREFETCHABLE + 16 * MIB - 1 },
+        prefetchable: { base: PREFETCHABLE, limit: PREFETCHABLE + 256 * MIB - 1 },
+        box: 'bench-box',
+        slot: 0,
+        path: 'p',
+        generation: 1,
+      },
+    ]);
+    if (errors.length > 0) throw new DxpuError('internal', JSON.stringify(errors));
+    node.setPaths([{ name: 'p', box: 'bench-box', host: '127.0.0.1', port }]);
     const fn = await node.run(node.hotPlug.waitForFunction(0, 10e9));
     const driver = await node.run(AccelDriver.open(node.soft, fn));
     return new Fabric(node, fn, driver);
@@ -141,6 +131,7 @@ const raw = new Map<TransportName, RawClient>();
 const fabrics = new Map<TransportName, Fabric[]>();
 
 async function handle(message: ToHost): Promise<Answer> {
+  if (message.op === 'cpu') return { cpuNs: cpuNs() };
   if (message.op === 'start') {
     const { credentials, ports } = message;
     for (const transport of ['tcp', 'tls'] as const) {

@@ -9,8 +9,19 @@ export interface Figure {
   readonly baseline: number;
   /** value ÷ baseline. */
   readonly ratio: number;
+  /** CPU time of all processes per byte or operation, in ns, where it was measured. */
+  readonly cpuNs?: number;
+  readonly baselineCpuNs?: number;
   /** What the ratio or the value must reach, where something was promised. */
   readonly goal?: string;
+}
+
+/** One block of a measurement and the block of its baseline that followed it. */
+export interface Pair {
+  readonly value: number;
+  readonly baseline: number;
+  /** CPU time per byte or operation, in ns. */
+  readonly cpu?: { readonly value: number; readonly baseline: number };
 }
 
 export function median(values: readonly number[]): number {
@@ -21,18 +32,20 @@ export function median(values: readonly number[]): number {
 }
 
 /** Interleaved blocks of a measurement and its baseline, as medians; the ratio is of the pairs. */
-export function figure(
-  name: string,
-  unit: string,
-  pairs: readonly { readonly value: number; readonly baseline: number }[],
-  goal?: string,
-): Figure {
+export function figure(name: string, unit: string, pairs: readonly Pair[], goal?: string): Figure {
+  const cpu = pairs.map((pair) => pair.cpu).filter((one) => one !== undefined);
   return {
     name,
     unit,
     value: median(pairs.map((pair) => pair.value)),
     baseline: median(pairs.map((pair) => pair.baseline)),
     ratio: median(pairs.map((pair) => pair.value / pair.baseline)),
+    ...(cpu.length === 0
+      ? {}
+      : {
+          cpuNs: median(cpu.map((one) => one.value)),
+          baselineCpuNs: median(cpu.map((one) => one.baseline)),
+        }),
     ...(goal === undefined ? {} : { goal }),
   };
 }
@@ -54,19 +67,23 @@ export function printFigures(bench: string, figures: readonly Figure[], json: bo
       value: round(one.value),
       baseline: round(one.baseline),
       ratio: round(one.ratio),
+      ...(one.cpuNs === undefined ? {} : { cpuNs: round(one.cpuNs) }),
+      ...(one.baselineCpuNs === undefined ? {} : { baselineCpuNs: round(one.baselineCpuNs) }),
     }));
     console.log(JSON.stringify({ bench, machine: machine(), figures: rounded }));
     return;
   }
   console.log(machine());
   const rows = [
-    ['figure', 'value', 'baseline', 'unit', 'ratio', 'goal'],
+    ['figure', 'value', 'baseline', 'unit', 'ratio', 'CPU ns', 'of baseline', 'goal'],
     ...figures.map((one) => [
       one.name,
       String(round(one.value)),
       String(round(one.baseline)),
       one.unit,
       one.ratio.toFixed(3),
+      one.cpuNs === undefined ? '' : String(round(one.cpuNs)),
+      one.baselineCpuNs === undefined ? '' : String(round(one.baselineCpuNs)),
       one.goal ?? '',
     ]),
   ];

@@ -31,9 +31,13 @@ export type Kind =
   | 'dma-read'
   | 'dma-write';
 
-export type ToBox = { readonly op: 'start'; readonly credentials: TlsCredentials };
+/** Asks for the CPU time the process has used so far. */
+export type AskCpu = { readonly op: 'cpu' };
+
+export type ToBox = AskCpu | { readonly op: 'start'; readonly credentials: TlsCredentials };
 
 export type ToHost =
+  | AskCpu
   | { readonly op: 'start'; readonly credentials: TlsCredentials; readonly ports: Ports }
   | {
       readonly op: 'measure';
@@ -45,9 +49,19 @@ export type ToHost =
       readonly amount: number;
     };
 
-/** Answer to `start` of the box, of the host, and to `measure`: ns a round trip, or bytes a second. */
+/**
+ * Answer to `start` of the box, of the host, to `cpu`, and to `measure`: ns a round trip, or bytes a
+ * second.
+ */
 export type Answer =
   | { readonly ports: Ports }
+  | { readonly cpuNs: number }
   | { readonly ready: true }
   | { readonly value: number }
   | { readonly error: string };
+
+/** Of this process, in user and system mode together. */
+export function cpuNs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) * 1000;
+}
