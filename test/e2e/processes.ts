@@ -111,7 +111,12 @@ export function isAlive(pid: number): boolean {
     return false;
   }
   // A zombie is as good as gone: its parent only has not looked yet.
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  let stat = '';
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return false; // It went between the two looks.
+  }
   return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z';
 }
 
@@ -223,6 +228,63 @@ ${change.hostExtra ?? ''}`,
   async end(): Promise<void> {
     await Promise.all(this.#running.map((running) => running.stop('SIGKILL')));
     rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A whole pool as `dxpu up` makes it: a manager, boxes and hosts of their own, and its state folder. */
+export class ManagedPool {
+  readonly state = mkdtempSync(path.join(os.tmpdir(), 'dxpu-pool-'));
+  readonly #running: Running[] = [];
+
+  /** Starts what does not run. */
+  async up(...args: string[]): Promise<Outcome> {
+    return this.run('up', ...args);
+  }
+
+  begin(...args: string[]): Running {
+    const running = new Running([...args, '--state', this.state]);
+    this.#running.push(running);
+    return running;
+  }
+
+  run(...args: string[]): Promise<Outcome> {
+    return this.begin(...args).ended;
+  }
+
+  /** What a command prints with `--output json`, which must not fail. */
+  async json(...args: string[]): Promise<unknown> {
+    const { status, stdout, stderr } = await this.run(...args, '--output', 'json');
+    if (status !== 0) throw new Error(`dxpu ${args.join(' ')} ended with ${status}:\n${stderr}`);
+    return JSON.parse(stdout);
+  }
+
+  /** As `json`, of a command that prints a line an item. */
+  async jsonLines(...args: string[]): Promise<Record<string, unknown>[]> {
+    const { status, stdout, stderr } = await this.run(...args, '--output', 'json');
+    if (status !== 0) throw new Error(`dxpu ${args.join(' ')} ended with ${status}:\n${stderr}`);
+    const lines = stdout.split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  pid(name: string): number {
+    return Number(readFileSync(path.join(this.state, `${name}.pid`), 'utf8'));
+  }
+
+  file(name: string): string {
+    return path.join(this.state, 'pool', name);
+  }
+
+  /** Ends it as a power cut would. */
+  async kill(name: string): Promise<void> {
+    const pid = this.pid(name);
+    process.kill(pid, 'SIGKILL');
+    await until(() => (isAlive(pid) ? undefined : true), `the end of ${name}`);
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#running.map((running) => running.stop('SIGKILL')));
+    await dxpu(['down', '--state', this.state]);
+    rmSync(this.state, { recursive: true, force: true });
   }
 }
 
