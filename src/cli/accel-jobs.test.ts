@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { plainSaxpy, plainSgemm } from '#host/plain';
 import { AccelJobs, inSlices } from './accel-jobs.ts';
 import type { ControlCall } from './control-server.ts';
-import type { HostNode } from './host-node.ts';
+import type { HostNode } from '#agent/daemon/host-node';
 
 /** An accelerator that answers at once, with `wrong` added to its last element. */
-function jobsWith(wrong = 0): AccelJobs {
+function jobsWith(wrong = 0, held: string[] = []): AccelJobs {
   const spoilt = (values: Float32Array): Float32Array => {
     values[values.length - 1] = (values.at(-1) ?? 0) + wrong;
     return values;
@@ -19,6 +19,10 @@ function jobsWith(wrong = 0): AccelJobs {
   let calls = 0;
   const node = {
     functionAt: () => ({ bdf: 0x100, scope: undefined }),
+    hold: (slot: number) => {
+      held.push(`hold ${slot}`);
+      return () => held.push(`release ${slot}`);
+    },
     // The first task opens the driver.
     run: (task: unknown) => Promise.resolve(calls++ === 0 ? driver : task),
   };
@@ -59,6 +63,14 @@ describe('a job', () => {
     await expect(jobsWith(0.5).run(params, call)).rejects.toThrow(
       `saxpy is wrong at element ${n - 1} of iteration 0`,
     );
+  });
+
+  it('holds the function while it runs, whatever becomes of it', async () => {
+    const held: string[] = [];
+    const params = { kernel: 'saxpy', slot: 3, n: 4, seed: 1, iterations: 1 };
+    await jobsWith(0, held).run(params, call);
+    await expect(jobsWith(1, held).run(params, call)).rejects.toThrow('wrong');
+    expect(held).toEqual(['hold 3', 'release 3', 'hold 3', 'release 3']);
   });
 
   it('too large for the host or for one command is refused', async () => {

@@ -6,7 +6,7 @@ import { AccelDriver } from '#host/accel-driver';
 import { firstDifference, plainSaxpy, plainSgemm } from '#host/plain';
 import type { Task } from '#host/task';
 import type { ControlCall } from './control-server.ts';
-import type { HostNode } from './host-node.ts';
+import type { HostNode } from '#agent/daemon/host-node';
 import { parseParams } from './proxy-process.ts';
 
 /** One command of more than this keeps the device model busy for so long that its box seems dead. */
@@ -86,6 +86,7 @@ export class AccelJobs {
         `the accelerator of slot ${job.slot} is running another job; wait for it`,
       );
     }
+    const release = this.#node.hold(job.slot);
     this.#busy.add(job.slot);
     try {
       const driver = await this.#node.run(AccelDriver.open(this.#node.soft, fn));
@@ -96,6 +97,7 @@ export class AccelJobs {
       }
     } finally {
       this.#busy.delete(job.slot);
+      release();
     }
   }
 

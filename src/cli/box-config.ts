@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import * as path from 'node:path';
 import { z } from 'zod';
+import { formatEndpoint, type HostAndPort } from '#agent/daemon/endpoint';
 import type { DxpuError } from '#base/errors';
 import type { AcceleratorOptions } from '#devices/accel';
 import type { CredentialFiles } from '#identity/tls-identity';
@@ -9,10 +10,18 @@ import type { LinkOptions } from '#fabric/link-options';
 import type { BoxRow } from '#fabric/mapping-table';
 import { checkBoxTable } from '#fabric/box-table';
 import type { TableError } from '#fabric/table-check';
+import { BOX_KINDS, type BoxKind, type Endpoint } from '#proto/agent-messages';
 import { ConfigFile, type ConfigProblem } from './config-file.ts';
 import * as schema from './config-schema.ts';
 import { type FixedPart, fixedPartOf } from './fixed-part.ts';
 import { linkFields, linkOptionsOf } from './link-config.ts';
+import {
+  checkSameKind,
+  checkStandsFor,
+  type ManagerConfig,
+  managerFields,
+  managerOf,
+} from './manager-config.ts';
 
 const MIB = 2 ** 20;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -36,23 +45,34 @@ const deviceSchema = schema.fields({
   maxPayload: schema.powerOfTwo(128, 4096).optional(),
   maxReadRequest: schema.powerOfTwo(128, 4096).optional(),
   nsPerFlop: z.number().min(0, 'must not be negative').optional(),
+  /** Devices of one box with the same name here reach each other by NVLink. */
+  nvlinkGroup: schema.name.optional(),
 });
 
 export const boxSchema = schema.fields({
   box: schema.name,
   certificates: schema.certificates,
+  kind: z.enum(BOX_KINDS).default('pcie'),
+  zone: schema.name.optional(),
+  manager: managerFields,
   listen: z.array(schema.endpoint).min(1, 'needs at least one address to listen on'),
+  advertise: z
+    .array(schema.fields({ path: schema.name, address: schema.peerEndpoint }))
+    .min(1, 'needs at least one address hosts can connect to')
+    .optional(),
   devices: z.array(deviceSchema).min(1, 'needs at least one device'),
-  table: z.array(
-    schema.fields({
-      slot: schema.whole(0, 65535),
-      valid: z.boolean().default(true),
-      used: z.boolean().default(true),
-      host: schema.name,
-      path: schema.name,
-      generation: schema.generation,
-    }),
-  ),
+  table: z
+    .array(
+      schema.fields({
+        slot: schema.whole(0, 65535),
+        valid: z.boolean().default(true),
+        used: z.boolean().default(true),
+        host: schema.name,
+        path: schema.name,
+        generation: schema.generation,
+      }),
+    )
+    .optional(),
   /** Non-posted requests of one slot outstanding at once, on top of the device's own tags. */
   outstandingReads: schema.whole(1, 65536).optional(),
   link: linkFields,
@@ -63,12 +83,21 @@ export interface DeviceConfig {
   readonly slot: number;
   readonly kind: 'accel';
   readonly options: AcceleratorOptions;
+  /** '' for none. */
+  readonly nvlinkGroup: string;
 }
 
 export interface BoxConfig {
   readonly id: string;
   readonly credentialFiles: CredentialFiles;
-  readonly listen: readonly schema.Endpoint[];
+  /** Where rows come from; without it `rows` are in force. */
+  readonly manager: ManagerConfig | undefined;
+  readonly kind: BoxKind;
+  /** '' for none. */
+  readonly zone: string;
+  readonly listen: readonly HostAndPort[];
+  /** What hosts are told to connect to; without it where this box listens. */
+  readonly advertise: readonly Endpoint[] | undefined;
   readonly devices: readonly DeviceConfig[];
   readonly rows: readonly BoxRow[];
   readonly outstandingReads: number | undefined;
@@ -86,8 +115,14 @@ export interface BoxConfig {
  */
 export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
   const source = new ConfigFile(file);
-  const parsed = source.parse(boxSchema);
-  const problems: ConfigProblem[] = [];
+  const { table: rowsOfFile = [], ...parsed } = source.parse(boxSchema);
+  const manager = managerOf(parsed.manager);
+  const table = manager === undefined ? rowsOfFile : [];
+  const problems: ConfigProblem[] = [
+    ...checkStandsFor(source, { table: 'the rows of this box come' }),
+    ...checkSameKind(inForce, manager),
+    ...checkAdvertised(parsed, manager !== undefined),
+  ];
   const slots = new Set<number>();
   for (const [index, device] of parsed.devices.entries()) {
     if (slots.has(device.slot)) {
@@ -106,7 +141,7 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
     });
   }
   const rowOfSlot = new Map<number, number>();
-  for (const [index, row] of parsed.table.entries()) {
+  for (const [index, row] of table.entries()) {
     const twice = rowOfSlot.get(row.slot);
     if (twice === undefined) rowOfSlot.set(row.slot, index);
     else {
@@ -138,11 +173,10 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
       })),
     );
   if (problems.length > 0) throw source.error(problems);
-  const errors = checkBoxTable(parsed.table);
+  const errors = checkBoxTable(table);
   if (errors.length > 0) throw tableError(errors);
 
   const relative = (name: string): string => path.resolve(path.dirname(file), name);
-  const { table: _table, ...fixed } = parsed;
   return {
     id: parsed.box,
     credentialFiles: {
@@ -150,7 +184,14 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
       cert: relative(parsed.certificates.cert),
       key: relative(parsed.certificates.key),
     },
+    manager,
+    kind: parsed.kind,
+    zone: parsed.zone ?? '',
     listen: parsed.listen,
+    advertise: parsed.advertise?.map((one) => ({
+      path: one.path,
+      address: formatEndpoint(one.address),
+    })),
     devices: parsed.devices.map((device) => ({
       slot: device.slot,
       kind: device.kind,
@@ -166,17 +207,43 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
           : { maxReadRequestBytes: device.maxReadRequest }),
         ...(device.nsPerFlop === undefined ? {} : { nsPerFlop: device.nsPerFlop }),
       },
+      nvlinkGroup: device.nvlinkGroup ?? '',
     })),
-    rows: parsed.table,
+    rows: table,
     outstandingReads: parsed.outstandingReads,
     linkOptions: linkOptionsOf(parsed.link),
-    fixedPart: fixedPartOf(fixed),
+    fixedPart: fixedPartOf(parsed),
     tableError,
   };
 }
 
+/** Hosts must be able to tell the ways to this box apart, and to take one. */
+function checkAdvertised(
+  parsed: Pick<z.infer<typeof boxSchema>, 'advertise' | 'listen'>,
+  isManaged: boolean,
+): ConfigProblem[] {
+  const { advertise, listen } = parsed;
+  if (advertise === undefined) {
+    if (!isManaged || listen.some(({ host }) => !isWildcard(host))) return [];
+    const message =
+      'is missing: listen names no address that a host could connect to; write such as ' +
+      '[{ path: net0, address: "10.0.0.1:7001" }]';
+    return [{ path: ['advertise'], message }];
+  }
+  return advertise.flatMap(({ path: name }, index): ConfigProblem[] => {
+    const first = advertise.findIndex((one) => one.path === name);
+    if (first === index) return [];
+    return [{ path: ['advertise', index, 'path'], message: `path ${name} is twice` }];
+  });
+}
+
+/** Whether it stands for all addresses of the machine. */
+export function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
 /** Whether the system would not let both listen. */
-function isSameListener(a: schema.Endpoint, b: schema.Endpoint): boolean {
+function isSameListener(a: HostAndPort, b: HostAndPort): boolean {
   if (a.port === 0 || a.port !== b.port) return a === b;
   const hosts = [a.host.toLowerCase(), b.host.toLowerCase()];
   if (hosts[0] === hosts[1] || hosts.includes('::')) return true;

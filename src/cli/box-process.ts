@@ -1,15 +1,22 @@
 /** `dxpu box`: a box proxy with its devices, as a process. */
+import { randomUUID } from 'node:crypto';
+import { BoxAgentCore } from '#agent/core/box-agent';
+import { formatEndpoint } from '#agent/daemon/endpoint';
+import type { ManagerStream } from '#agent/daemon/manager-stream';
 import { DxpuError } from '#base/errors';
 import { type Listener, listenTransports } from '#fabric/socket-endpoint';
 import { loadCredentials } from '#identity/tls-identity';
 import type { PeerIdentity } from '#fabric/transport';
-import { type BoxConfig, readBoxConfig } from './box-config.ts';
-import { BoxNode } from './box-node.ts';
+import type { BoxHello, Endpoint } from '#proto/agent-messages';
+import { type BoxConfig, isWildcard, readBoxConfig } from './box-config.ts';
+import { BoxNode } from '#agent/daemon/box-node';
 import { captureHandlers } from './capture-stream.ts';
-import { reportCounters } from './counter-report.ts';
+import { reportCounters } from '#agent/daemon/counter-report';
 import { EchoServers } from './echo-server.ts';
 import { ignoredChanges } from './fixed-part.ts';
+import { managerStream, refuseReload } from './manager-link.ts';
 import { printLine } from './output.ts';
+import { version } from './program-options.ts';
 import {
   createFrame,
   type ProcessFrame,
@@ -18,7 +25,7 @@ import {
   reportFaults,
   serveProcess,
 } from './proxy-process.ts';
-import { RepeatedLog } from './repeated-log.ts';
+import { RepeatedLog } from '#agent/daemon/repeated-log';
 
 export async function runBox(options: ProxyProcessOptions): Promise<void> {
   const config = readBoxConfig(options.config);
@@ -30,8 +37,19 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
   }
   const frame = createFrame(identity, options);
   await serveProcess(frame, options, async () => {
-    const node = new BoxNode(config, frame.clock, frame.log);
-    node.setTable(config);
+    const node: BoxNode = new BoxNode({
+      id: config.id,
+      devices: config.devices,
+      linkOptions: config.linkOptions,
+      ...(config.outstandingReads === undefined
+        ? {}
+        : { outstandingReads: config.outstandingReads }),
+      clock: frame.clock,
+      log: frame.log,
+      isManaged: config.manager !== undefined,
+      onChanged: (now) => stream?.changed(now),
+    });
+    if (config.manager === undefined) setTable(node, config);
     const listeners: Listener[] = [];
     const repeated = new RepeatedLog(frame.log);
     try {
@@ -59,7 +77,25 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
       for (const listener of listeners) listener.close();
       throw error;
     }
-    return boxProcess(frame, options, config, node, listeners, new EchoServers(credentials));
+    const hello: BoxHello = {
+      kind: 'box',
+      id: config.id,
+      instance: randomUUID(),
+      version: version(),
+      boxKind: config.kind,
+      zone: config.zone,
+      endpoints: config.advertise ?? endpointsOf(listeners),
+    };
+    const stream = managerStream(config.manager, {
+      agent: new BoxAgentCore({ hello, plane: node.plane }),
+      credentials,
+      clock: frame.clock,
+      log: frame.log,
+      settle: () => node.settle(),
+    });
+    stream?.start();
+    const echo = new EchoServers(credentials);
+    return boxProcess(frame, options, config, node, listeners, echo, stream);
   });
 }
 
@@ -70,6 +106,7 @@ function boxProcess(
   node: BoxNode,
   listeners: readonly Listener[],
   echo: EchoServers,
+  stream: ManagerStream | undefined,
 ): ProxyProcess {
   return {
     handlers: {
@@ -80,8 +117,9 @@ function boxProcess(
         config: options.config,
         listen: listeners.map((one) => `${one.host}:${one.port}`),
         uptimeS: process.uptime(),
+        manager: stream?.status(),
         table: node.proxy.rows,
-        slots: node.slotReports(),
+        slots: node.slotStatuses(),
         stray: reportCounters(node.proxy.strayCounters),
         links: node.linkReports(),
         faults: reportFaults(frame),
@@ -95,15 +133,30 @@ function boxProcess(
       echo: (_params, call) => echo.open(call.signal, (ports) => call.emit(ports)),
     },
     reload: () => {
+      refuseReload(stream);
       const next = readBoxConfig(options.config, config);
-      node.setTable(next);
+      setTable(node, next);
       const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
       return { ...node.rowsInForce(), ...(ignored === undefined ? {} : { ignored }) };
     },
     stop: (reason) => {
+      stream?.stop();
       for (const listener of listeners) listener.close();
       node.stop(reason);
       echo.close();
     },
   };
+}
+
+/** Puts the table of a configuration in force, or fails and changes nothing. */
+function setTable(node: BoxNode, config: BoxConfig): void {
+  const errors = node.setTable(config.rows);
+  if (errors.length > 0) throw config.tableError(errors);
+}
+
+/** The addresses hosts can connect to, with the ports that were taken: paths net0, net1 and so on. */
+function endpointsOf(listeners: readonly Listener[]): Endpoint[] {
+  return listeners
+    .filter(({ host }) => !isWildcard(host))
+    .map((listener, index) => ({ path: `net${index}`, address: formatEndpoint(listener) }));
 }

@@ -6,7 +6,7 @@ import { Tlp, TlpKind } from '#pcie/tlp';
 import { type CaptureBatch, type CaptureBegin, captureHandlers } from './capture-stream.ts';
 import { PcapngReader, type ReadPacket } from './pcapng-reader.ts';
 import { encodeHeader } from './pcapng.ts';
-import { Taps } from './taps.ts';
+import { Taps } from '#agent/daemon/taps';
 
 const TLP = Buffer.from('05000001ca9a5c0ff74807a4', 'hex');
 

@@ -11,7 +11,7 @@ import { TlpKind } from '#pcie/tlp';
 import type { ControlCall, ControlHandler } from './control-server.ts';
 import { packetRoom, writePacket } from './pcapng.ts';
 import { parseParams } from './proxy-process.ts';
-import type { Taps } from './taps.ts';
+import type { Taps } from '#agent/daemon/taps';
 
 const captureParams = z.strictObject({
   slot: z.int().min(0).max(65535),

@@ -1,5 +1,6 @@
 /** What host and box configurations have in common: fields, with messages that say the way out. */
 import { z } from 'zod';
+import { parseEndpoint } from '#agent/daemon/endpoint';
 import { DxpuError } from '#base/errors';
 import { isIdentityName } from '#identity/identity';
 import { shortened } from './config-file.ts';
@@ -125,11 +126,6 @@ export const window32 = window.superRefine((value, context) => {
 /** Paths of PEM files, from the folder of the configuration. */
 export const certificates = fields({ ca: z.string(), cert: z.string(), key: z.string() });
 
-export interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** `address:port`, IPv6 addresses in brackets; port 0 takes a free one. */
 export const endpoint = z.string().transform(guarded(parseEndpoint));
 
@@ -138,18 +134,6 @@ export const peerEndpoint = endpoint.refine(
   ({ port }) => port !== 0,
   'port 0 leads nowhere: write the port the box listens on',
 );
-
-export function parseEndpoint(text: string): Endpoint {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65535) {
-    throw new DxpuError(
-      'invalid_argument',
-      `${JSON.stringify(text)} is not an address and port, as in 127.0.0.1:7001 or [::1]:7001`,
-    );
-  }
-  return { host: match[1] ?? match[2] ?? '', port };
-}
 
 /** Turns a parser's error into the message of the field. */
 function guarded<I, O>(parse: (value: I) => O): (value: I, context: z.RefinementCtx) => O {

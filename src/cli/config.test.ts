@@ -94,7 +94,7 @@ describe('a host configuration', () => {
       '10:5: slots[1].secondaryBus: is missing',
     );
     expect(hostComplaint('host: h1', 'host: h1\ncolour: red')).toBe(
-      '2:1: colour: unknown field; known here: host, certificates, paths, slots, table, memory, ' +
+      '2:1: colour: unknown field; known here: host, certificates, manager, reach, paths, slots, table, memory, ' +
         'maxPayload, maxReadRequest, link',
     );
   });
@@ -261,6 +261,81 @@ memory:\n`,
       `cannot read the configuration ${missing}: there is no such file`,
     );
     expect(() => readHostConfig(folder)).toThrow(`${folder}: it is a folder`);
+  });
+});
+
+describe('a configuration with a manager', () => {
+  const withManager = (text: string): string =>
+    text
+      .replace(/^paths:\n.*\n/m, '')
+      .replace(/table:\n.*\n/, '')
+      .replace('certificates', 'manager: { address: "10.0.0.9:7000" }\ncertificates');
+
+  it('has neither table nor paths, and says where the manager is', () => {
+    const host = readHostConfig(written(`${withManager(HOST)}reach: [z1, z2]\n`));
+    expect(host).toMatchObject({
+      manager: { address: { host: '10.0.0.9', port: 7000 }, id: undefined },
+      reach: ['z1', 'z2'],
+      rows: [],
+      paths: [],
+    });
+    const box = readBoxConfig(
+      written(
+        `${withManager(BOX).replace('tags: 140', 'nvlinkGroup: nv0')}kind: nvswitch\nzone: z1\n` +
+          'advertise: [{ path: fast, address: "[fd00::1]:7001" }]\n',
+      ),
+    );
+    expect(box).toMatchObject({
+      kind: 'nvswitch',
+      zone: 'z1',
+      advertise: [{ path: 'fast', address: '[fd00::1]:7001' }],
+      devices: [{ slot: 3, nvlinkGroup: 'nv0' }],
+      rows: [],
+    });
+  });
+
+  it('refuses what the manager says, where it stands', () => {
+    const both = HOST.replace('host: h1', 'host: h1\nmanager: { address: "10.0.0.9:7000" }');
+    expect(complaint(readHostConfig, both).split('\n')).toEqual([
+      '4:1: paths: the ways to boxes come from the manager: take paths out, or manager',
+      '17:1: table: the rows of this host come from the manager: take table out, or manager',
+    ]);
+    const box = BOX.replace('box: b1', 'box: b1\nmanager: { address: "10.0.0.9:7000" }');
+    expect(complaint(readBoxConfig, box)).toBe(
+      '7:1: table: the rows of this box come from the manager: take table out, or manager',
+    );
+  });
+
+  it('without one needs them', () => {
+    const text = withManager(HOST).replace(/manager: .*\n/, '');
+    expect(complaint(readHostConfig, text)).toBe('1:1: paths: is missing\n1:1: table: is missing');
+    const box = withManager(BOX).replace(/manager: .*\n/, '');
+    expect(complaint(readBoxConfig, box)).toBe('1:1: table: is missing');
+  });
+
+  it('must give hosts an address to connect to, and names for the ways', () => {
+    const box = withManager(BOX);
+    const wild = box.replace('"127.0.0.1:7001", "[::1]:7002"', '"0.0.0.0:7001", "[::]:7002"');
+    expect(complaint(readBoxConfig, wild)).toBe(
+      '1:1: advertise: is missing: listen names no address that a host could connect to; write ' +
+        'such as [{ path: net0, address: "10.0.0.1:7001" }]',
+    );
+    const one = '{ path: p, address: "10.0.0.1:1" }';
+    expect(() => readBoxConfig(written(`${wild}advertise: [${one}]\n`))).not.toThrow();
+    expect(complaint(readBoxConfig, `${box}advertise: [${one}, ${one}]\n`)).toContain(
+      'advertise[1].path: path p is twice',
+    );
+    expect(complaint(readBoxConfig, box.replace('10.0.0.9:7000', '10.0.0.9:0'))).toContain(
+      'manager.address: port 0 leads nowhere: write the port the manager listens on',
+    );
+  });
+
+  // It would have emptied the table of the running process.
+  it('is not taken by a reload of a process that has none', () => {
+    const before = readHostConfig(written(HOST));
+    expect(complaint((file) => readHostConfig(file, before), withManager(HOST))).toBe(
+      '2:10: manager: whether there is a manager is settled at the start: restart the process',
+    );
   });
 });
 

@@ -8,6 +8,7 @@ import type { HostRow } from '#fabric/mapping-table';
 import { checkHostTable } from '#fabric/host-table';
 import type { TableError } from '#fabric/table-check';
 import type { SoftHostOptions } from '#host/root-complex';
+import type { PathToBox } from '#agent/daemon/link-to-box';
 import { ConfigFile, type ConfigProblem, type FieldPath } from './config-file.ts';
 import * as schema from './config-schema.ts';
 import { type FixedPart, fixedPartOf } from './fixed-part.ts';
@@ -19,15 +20,26 @@ import {
   type SlotWindows,
 } from './host-config-checks.ts';
 import { linkFields, linkOptionsOf } from './link-config.ts';
+import {
+  checkSameKind,
+  checkStandsFor,
+  type ManagerConfig,
+  managerFields,
+  managerOf,
+} from './manager-config.ts';
 
 const MIB = 2 ** 20;
 
 export const hostSchema = schema.fields({
   host: schema.name,
   certificates: schema.certificates,
+  manager: managerFields,
+  /** Zones of boxes this host reaches; empty means all. */
+  reach: z.array(schema.name).default([]),
   paths: z
     .array(schema.fields({ name: schema.name, box: schema.name, address: schema.peerEndpoint }))
-    .min(1, 'needs at least one path to a box'),
+    .min(1, 'needs at least one path to a box')
+    .optional(),
   slots: z
     .array(
       schema.fields({
@@ -39,16 +51,18 @@ export const hostSchema = schema.fields({
     )
     .min(1, 'needs at least one virtual slot')
     .max(31, 'a host has room for 31 virtual slots'),
-  table: z.array(
-    schema.fields({
-      virtualSlot: schema.whole(0, 30),
-      used: z.boolean().default(true),
-      box: schema.name,
-      slot: schema.whole(0, 65535),
-      path: schema.name,
-      generation: schema.generation,
-    }),
-  ),
+  table: z
+    .array(
+      schema.fields({
+        virtualSlot: schema.whole(0, 30),
+        used: z.boolean().default(true),
+        box: schema.name,
+        slot: schema.whole(0, 65535),
+        path: schema.name,
+        generation: schema.generation,
+      }),
+    )
+    .optional(),
   memory: z
     .array(schema.fields({ base: schema.address, size: schema.size }))
     .min(1, 'needs at least one region')
@@ -58,16 +72,12 @@ export const hostSchema = schema.fields({
   link: linkFields,
 });
 
-export interface PathToBox {
-  readonly name: string;
-  readonly box: string;
-  readonly host: string;
-  readonly port: number;
-}
-
 export interface HostConfig {
   readonly id: string;
   readonly credentialFiles: CredentialFiles;
+  /** Where rows and paths come from; without it `rows` and `paths` are in force. */
+  readonly manager: ManagerConfig | undefined;
+  readonly reach: readonly string[];
   readonly paths: readonly PathToBox[];
   readonly slots: readonly SlotWindows[];
   readonly rows: readonly HostRow[];
@@ -89,8 +99,17 @@ export interface HostConfig {
  */
 export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
   const source = new ConfigFile(file);
-  const parsed = source.parse(hostSchema);
-  const problems: ConfigProblem[] = [];
+  const { table: rowsOfFile = [], ...parsed } = source.parse(hostSchema);
+  const manager = managerOf(parsed.manager);
+  const table = manager === undefined ? rowsOfFile : [];
+  const paths = manager === undefined ? (parsed.paths ?? []) : [];
+  const problems: ConfigProblem[] = [
+    ...checkStandsFor(source, {
+      paths: 'the ways to boxes come',
+      table: 'the rows of this host come',
+    }),
+    ...checkSameKind(inForce, manager),
+  ];
   const complain = (at: FieldPath, message: string): void => {
     problems.push({ path: at, message });
   };
@@ -109,14 +128,14 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
   checkMemory(parsed.memory, source.has(['memory']), parsed.slots, complain);
 
   const seenPaths = new Map<string, string>();
-  for (const [index, one] of parsed.paths.entries()) {
+  for (const [index, one] of paths.entries()) {
     const key = `${one.box} ${one.name}`;
     if (seenPaths.has(key)) complain(['paths', index, 'name'], `path ${one.name} is twice`);
     seenPaths.set(key, one.name);
   }
   const virtualSlots = new Map<number, number>();
   const boxSlots = new Map<string, number>();
-  for (const [index, row] of parsed.table.entries()) {
+  for (const [index, row] of table.entries()) {
     const twice = virtualSlots.get(row.virtualSlot);
     if (twice === undefined) virtualSlots.set(row.virtualSlot, index);
     else {
@@ -140,7 +159,7 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
       );
     }
     if (!seenPaths.has(`${row.box} ${row.path}`)) {
-      const known = parsed.paths.filter((one) => one.box === row.box).map((one) => one.name);
+      const known = paths.filter((one) => one.box === row.box).map((one) => one.name);
       complain(
         ['table', index, known.length === 0 ? 'box' : 'path'],
         known.length === 0
@@ -149,10 +168,11 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
       );
     }
   }
-  if (inForce !== undefined) checkRunning(inForce, parsed, slotIndex, complain);
+  if (inForce !== undefined)
+    checkRunning(inForce, { slots: parsed.slots, table }, slotIndex, complain);
   if (problems.length > 0) throw source.error(problems);
 
-  const rows = parsed.table.map((row): HostRow => {
+  const rows = table.map((row): HostRow => {
     const slot = ordered[row.virtualSlot];
     if (slot === undefined) throw source.error([{ path: ['table'], message: 'has no such slot' }]);
     return {
@@ -170,14 +190,13 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
   const tableError = (errors: readonly TableError[]): DxpuError =>
     source.error(
       errors.map((error) => ({
-        path: placeOfField(error, parsed.table, slotIndex),
+        path: placeOfField(error, table, slotIndex),
         message: error.message,
       })),
     );
   const errors = checkHostTable(rows);
   if (errors.length > 0) throw tableError(errors);
   const relative = (name: string): string => path.resolve(path.dirname(file), name);
-  const { table: _table, ...fixed } = parsed;
   return {
     id: parsed.host,
     credentialFiles: {
@@ -185,7 +204,9 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
       cert: relative(parsed.certificates.cert),
       key: relative(parsed.certificates.key),
     },
-    paths: parsed.paths.map((one) => ({
+    manager,
+    reach: parsed.reach,
+    paths: paths.map((one) => ({
       name: one.name,
       box: one.box,
       host: one.address.host,
@@ -206,7 +227,7 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
       maxReadRequestBytes: parsed.maxReadRequest,
     },
     linkOptions: linkOptionsOf(parsed.link),
-    fixedPart: fixedPartOf(fixed),
+    fixedPart: fixedPartOf(parsed),
     tableError,
   };
 }

@@ -1,6 +1,8 @@
 /** `dxpu host`: a host proxy with a soft host behind it, as a process. */
-import { randomInt } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { HostAgentCore } from '#agent/core/host-agent';
+import type { ManagerStream } from '#agent/daemon/manager-stream';
 import { DxpuError } from '#base/errors';
 import { connectTransport } from '#fabric/socket-endpoint';
 import { loadCredentials, type TlsCredentials } from '#identity/tls-identity';
@@ -12,11 +14,13 @@ import type { SoftHost } from '#host/root-complex';
 import type { Task } from '#host/task';
 import { AccelJobs } from './accel-jobs.ts';
 import { type CaptureBegin, captureHandlers } from './capture-stream.ts';
-import { reportCounters } from './counter-report.ts';
+import { reportCounters } from '#agent/daemon/counter-report';
 import { type HostConfig, readHostConfig } from './host-config.ts';
-import { HostNode } from './host-node.ts';
+import { HostNode } from '#agent/daemon/host-node';
 import { ignoredChanges } from './fixed-part.ts';
+import { managerStream, refuseReload } from './manager-link.ts';
 import { printLine } from './output.ts';
+import { version } from './program-options.ts';
 import {
   createFrame,
   parseParams,
@@ -38,8 +42,12 @@ export async function runHost(options: ProxyProcessOptions): Promise<void> {
   }
   const frame = createFrame(identity, options);
   await serveProcess(frame, options, async () => {
-    const node = new HostNode({
-      config,
+    const node: HostNode = new HostNode({
+      id: config.id,
+      softHost: config.softHost,
+      linkOptions: config.linkOptions,
+      isManaged: config.manager !== undefined,
+      onChanged: (now) => stream?.changed(now),
       clock: frame.clock,
       log: frame.log,
       newSessionId: () => randomInt(1, 2 ** 47),
@@ -57,9 +65,23 @@ export async function runHost(options: ProxyProcessOptions): Promise<void> {
         return faults.wrap(transport);
       },
     });
-    node.setTable(config);
-    node.startLinks();
-    return hostProcess(frame, options, config, node, credentials);
+    const { id, reach } = config;
+    const instance = randomUUID();
+    const hello = { kind: 'host', id, instance, version: version(), reach } as const;
+    const stream = managerStream(config.manager, {
+      agent: new HostAgentCore({ hello, plane: node.plane }),
+      credentials,
+      clock: frame.clock,
+      log: frame.log,
+      settle: () => node.settle(),
+    });
+    if (stream === undefined) {
+      setTable(node, config);
+      node.setPaths(config.paths);
+    } else {
+      stream.start();
+    }
+    return hostProcess(frame, options, config, node, credentials, stream);
   });
 }
 
@@ -69,6 +91,7 @@ function hostProcess(
   config: HostConfig,
   node: HostNode,
   credentials: TlsCredentials,
+  stream: ManagerStream | undefined,
 ): ProxyProcess {
   const jobs = new AccelJobs(node);
   return {
@@ -79,8 +102,9 @@ function hostProcess(
         pid: process.pid,
         config: options.config,
         uptimeS: process.uptime(),
+        manager: stream?.status(),
         table: node.proxy.rows,
-        slots: node.slotReports(),
+        slots: node.slotStatuses(),
         stray: reportCounters(node.proxy.strayCounters),
         links: node.linkReports(),
         faults: reportFaults(frame),
@@ -97,13 +121,23 @@ function hostProcess(
       'round-trip': (params) => roundTrip(node, credentials, params),
     },
     reload: () => {
+      refuseReload(stream);
       const next = readHostConfig(options.config, config);
-      node.setTable(next);
+      setTable(node, next);
       const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
       return { ...node.rowsInForce(), ...(ignored === undefined ? {} : { ignored }) };
     },
-    stop: (reason) => node.stop(reason),
+    stop: (reason) => {
+      stream?.stop();
+      node.stop(reason);
+    },
   };
+}
+
+/** Puts the table of a configuration in force, or fails and changes nothing. */
+function setTable(node: HostNode, config: HostConfig): void {
+  const errors = node.setTable(config.rows);
+  if (errors.length > 0) throw config.tableError(errors);
 }
 
 /** What a replay needs to know of the function; read before the capture, so that it is not in it. */
@@ -134,7 +168,7 @@ async function waitForFunctions(node: HostNode, params: unknown): Promise<object
     node.checkSlot(slot);
     await node.run(node.hotPlug.waitForFunction(slot, withinMs * 1e6));
   }
-  return { slots: node.slotReports() };
+  return { slots: node.slotStatuses() };
 }
 
 const roundTripParams = z.strictObject({
@@ -156,18 +190,20 @@ async function roundTrip(
     throw new DxpuError('failed_precondition', `the function of slot ${slot} has no BAR 0`);
   }
   let failed = 0;
-  const result = await measureRoundTrips(
-    (done) => {
-      node.soft.readMmio32(node.now(), bar.address, (_now, _value, status) => {
-        if (status !== AccessStatus.OK) failed++;
-        done();
-      });
-      node.settle();
-    },
-    ports,
-    credentials,
-    samples,
-  );
+  const read = (done: () => void): void => {
+    node.soft.readMmio32(node.now(), bar.address, (_now, _value, status) => {
+      if (status !== AccessStatus.OK) failed++;
+      done();
+    });
+    node.settle();
+  };
+  const release = node.hold(slot);
+  let result: RoundTrips;
+  try {
+    result = await measureRoundTrips(read, ports, credentials, samples);
+  } finally {
+    release();
+  }
   if (failed > 0) {
     throw new DxpuError('unavailable', `${failed} reads of slot ${slot} failed: is its link up?`);
   }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLog, type Logger } from './log.ts';
-import { RepeatedLog } from './repeated-log.ts';
+import { RepeatedLog } from '#agent/daemon/repeated-log';
 
 afterEach(() => {
   vi.unstubAllEnvs();

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import * as path from 'node:path';
+import { formatEndpoint, type HostAndPort, parseEndpoint } from '#agent/daemon/endpoint';
 import { DxpuError } from '#base/errors';
 import {
   type CredentialFiles,
@@ -33,7 +34,7 @@ export interface PoolConnection extends PoolClient {
 }
 
 interface Access {
-  readonly endpoint: schema.Endpoint;
+  readonly endpoint: HostAndPort;
   readonly files: CredentialFiles;
   /** Where it was written, for messages; `undefined` when it was given on the command line. */
   readonly file: string | undefined;
@@ -70,7 +71,7 @@ export async function openPool(options: Omit<PoolOptions, 'output'>): Promise<Po
   const { connectPool } = await import('#manager/rpc/pool-client');
   const { host, port } = access.endpoint;
   const client = connectPool({ host, port, credentials });
-  return { pool: client.pool, address: addressOf(access.endpoint), close: () => client.close() };
+  return { pool: client.pool, address: formatEndpoint(access.endpoint), close: () => client.close() };
 }
 
 function accessOf(options: Omit<PoolOptions, 'output'>): Access {
@@ -109,16 +110,13 @@ function accessOf(options: Omit<PoolOptions, 'output'>): Access {
   };
 }
 
-function endpointOf(text: string): schema.Endpoint {
+function endpointOf(text: string): HostAndPort {
   try {
-    return schema.parseEndpoint(text);
+    return parseEndpoint(text);
   } catch (error) {
     throw new UsageError(`--manager: ${DxpuError.from(error).message}`);
   }
 }
-
-const addressOf = ({ host, port }: schema.Endpoint): string =>
-  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 
 /** The certificate itself says which user this is. */
 function userCredentials(files: CredentialFiles): TlsCredentials {

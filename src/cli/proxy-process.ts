@@ -11,7 +11,7 @@ import { FaultInjector } from '#fabric/fault-transport';
 import type { Identity } from '#identity/identity';
 import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
 import { createLog, type Logger } from './log.ts';
-import type { RowsInForce } from './slot-reasons.ts';
+import type { RowsInForce } from '#agent/daemon/slot-reasons';
 import { makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
 
 export interface ProxyProcessOptions {

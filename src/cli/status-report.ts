@@ -1,13 +1,16 @@
 /** What a process answers to `status`, as the commands read it. */
 import type { BoxRow, HostRow } from '#fabric/mapping-table';
-import type { BoxSlotReport } from './box-node.ts';
+import type { BoxSlotStatus } from '#agent/daemon/box-node';
 import { askProcess, findProcess, someProcesses } from './control-client.ts';
-import type { CounterReport, LinkReport } from './counter-report.ts';
-import type { HostSlotReport } from './host-node.ts';
+import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
+import type { HostSlotStatus } from '#agent/daemon/host-node';
+import type { StreamStatus } from '#agent/daemon/manager-stream';
 import { stateFolder } from './state-folder.ts';
 import { DxpuError } from '#base/errors';
 
 interface CommonStatus {
+  /** Where its rows come from; `undefined` when they are those of its file. */
+  readonly manager?: StreamStatus | undefined;
   readonly id: string;
   readonly pid: number;
   readonly config: string;
@@ -24,14 +27,14 @@ interface CommonStatus {
 export interface HostStatus extends CommonStatus {
   readonly kind: 'host';
   readonly table: readonly HostRow[];
-  readonly slots: readonly HostSlotReport[];
+  readonly slots: readonly HostSlotStatus[];
 }
 
 export interface BoxStatus extends CommonStatus {
   readonly kind: 'box';
   readonly listen: readonly string[];
   readonly table: readonly BoxRow[];
-  readonly slots: readonly BoxSlotReport[];
+  readonly slots: readonly BoxSlotStatus[];
 }
 
 export type ProcessStatus = HostStatus | BoxStatus;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { CounterReport, LinkReport } from './counter-report.ts';
+import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
 import type { HostStatus } from './status-report.ts';
-import { linkText, statusText, tableText } from './status-text.ts';
+import { linkText, managerText, statusText, tableText } from './status-text.ts';
 
 const counters: CounterReport = {
   down: {},
@@ -37,8 +37,14 @@ const status: HostStatus = {
   faults: { delayNs: 0, dropProbability: 0, cutForNs: 0 },
   table: [],
   slots: [
-    { ...slot, slot: 0, state: 'contained', reason: 'the box restarted; raise its generation' },
-    { ...slot, slot: 1, state: 'ready', reason: undefined },
+    {
+      ...slot,
+      slot: 0,
+      state: 'contained',
+      generation: 7,
+      reason: 'the box restarted; raise its generation',
+    },
+    { ...slot, slot: 1, state: 'ready', generation: undefined, reason: undefined },
   ],
 };
 
@@ -48,8 +54,27 @@ describe('a slot that is not in use', () => {
       'virtual slot 0 is contained: the box restarted; raise its generation',
     ]);
     expect(statusText(status)).toContain(
-      '  virtual slot 0: contained\n    the box restarted; raise its generation\n' +
+      '  virtual slot 0: contained under generation 7\n    the box restarted; raise its generation\n' +
         '  virtual slot 1: ready\n',
+    );
+  });
+});
+
+describe('the manager', () => {
+  const since = '2026-01-02T03:04:05.678Z';
+
+  it('has its address and since when it is connected, in the tables and in the status', () => {
+    const manager = { address: '10.0.0.1:7000', connected: true, since, problem: undefined };
+    const line = 'manager at 10.0.0.1:7000: connected since 2026-01-02T03:04:05.678Z';
+    expect(tableText({ ...status, manager }).split('\n')[0]).toBe(line);
+    expect(statusText({ ...status, manager }).split('\n')[1]).toBe(`  ${line}`);
+  });
+
+  it('that is away has what is in the way', () => {
+    const manager = { address: '10.0.0.1:7000', connected: false, since, problem: 'it is gone' };
+    expect(managerText(manager)).toBe(
+      'manager at 10.0.0.1:7000: not connected since 2026-01-02T03:04:05.678Z, ' +
+        'rows stay as they are; it is gone',
     );
   });
 });

@@ -1,6 +1,7 @@
 /** Status and tables as text. */
 import type { Window } from '#fabric/mapping-table';
-import type { CounterReport, LinkReport } from './counter-report.ts';
+import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
+import type { StreamStatus } from '#agent/daemon/manager-stream';
 import { formatTable } from './output.ts';
 import { formatDuration, formatSize } from './quantity.ts';
 import type { BoxStatus, HostStatus, ProcessStatus } from './status-report.ts';
@@ -11,7 +12,8 @@ const range = (window: Window): string => `${hex(window.base)}-${hex(window.limi
 
 export function tableText(status: ProcessStatus): string {
   const table = status.kind === 'host' ? hostTableText(status) : boxTableText(status);
-  return [table, ...reasonLines(status)].join('\n');
+  const manager = status.manager === undefined ? [] : [managerText(status.manager)];
+  return [...manager, table, ...reasonLines(status)].join('\n');
 }
 
 /** A line for each slot of the table that is not in use: why, and the way out. */
@@ -80,6 +82,13 @@ export function countsText(status: ProcessStatus): string {
   return formatTable([status.kind === 'host' ? 'vslot' : 'slot', 'kind', 'down', 'up'], rows);
 }
 
+export function managerText(manager: StreamStatus): string {
+  const { address, connected, since, problem } = manager;
+  if (connected) return `manager at ${address}: connected since ${since}`;
+  const why = problem === undefined ? '' : `; ${problem}`;
+  return `manager at ${address}: not connected since ${since}, rows stay as they are${why}`;
+}
+
 export function linkText(link: LinkReport): string {
   const rtt =
     link.rttCount === 0
@@ -95,6 +104,7 @@ export function statusText(status: ProcessStatus): string {
     `${status.kind} ${status.id}: pid ${status.pid}, up ${status.uptimeS.toFixed(0)} s, ${status.config}` +
       (status.kind === 'box' ? `, listening on ${status.listen.join(', ')}` : ''),
   ];
+  if (status.manager !== undefined) lines.push(`  ${managerText(status.manager)}`);
   for (const link of status.links) lines.push(`  ${linkText(link)}`);
   const { delayNs, dropProbability, cutForNs } = status.faults;
   if (cutForNs > 0) lines.push(`  fault: cut for ${formatDuration(cutForNs)} more`);
@@ -109,7 +119,7 @@ export function statusText(status: ProcessStatus): string {
         .map((bar) => `BAR${bar.index} ${formatSize(bar.sizeBytes)} at ${hex(bar.address)}`)
         .join(', ');
       lines.push(
-        `  virtual slot ${slot.slot}: ${slot.state}` +
+        `  virtual slot ${slot.slot}: ${slot.state}${underGeneration(slot)}` +
           (fn === undefined
             ? ''
             : `, ${fn.bdf} ${fn.vendorId.toString(16)}:${fn.deviceId.toString(16)}, ${bars}`) +
@@ -120,7 +130,7 @@ export function statusText(status: ProcessStatus): string {
   } else {
     for (const slot of status.slots) {
       lines.push(
-        `  slot ${slot.slot}: ${slot.state}, ${slot.kind} ${slot.model}, ` +
+        `  slot ${slot.slot}: ${slot.state}${underGeneration(slot)}, ${slot.kind} ${slot.model}, ` +
           `${formatSize(slot.memoryBytes)}, ${slot.uuid}${reasonText(slot)}`,
       );
     }
@@ -129,6 +139,10 @@ export function statusText(status: ProcessStatus): string {
   const faults = faultLines(status);
   if (faults.length > 0) lines.push('  refused, dropped or answered with an error:', ...faults);
   return lines.join('\n');
+}
+
+function underGeneration({ generation }: { readonly generation: number | undefined }): string {
+  return generation === undefined ? '' : ` under generation ${generation}`;
 }
 
 function reasonText({ reason }: { readonly reason: string | undefined }): string {

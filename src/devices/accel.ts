@@ -9,8 +9,9 @@
 import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
+import type { BarSpec } from '#pcie/bar';
 import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
-import { Endpoint } from '#pcie/endpoint';
+import { Endpoint, type EndpointBar } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
 import type { Tlp } from '#pcie/tlp';
 import { AccelChannel, type ChannelContext } from './accel-channel.ts';
@@ -50,6 +51,7 @@ const MIB = 2 ** 20;
 export interface AcceleratorDevice extends Device {
   /** Bus, device and function as captured from the last config write. */
   readonly bdf: number;
+  readonly bars: readonly BarSpec[];
   /** A config register as the host would read it, without a TLP. */
   readConfig(register: number): number;
 }
@@ -62,6 +64,7 @@ export function createAccelerator(options: AcceleratorOptions): AcceleratorDevic
 class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
+  readonly bars: readonly BarSpec[];
   readonly endpoint: Endpoint;
   readonly memory: Uint8Array;
   readonly kernels: KernelMemory;
@@ -110,6 +113,17 @@ class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
     this.checker = new CommandChecker(memoryBytes);
     const tags = options.tags ?? 256;
     checkInteger('tags', tags, 1, 768);
+    const bars: readonly EndpointBar[] = [
+      { index: 0, is64Bit: false, prefetchable: false, sizeBytes: reg.BAR0_BYTES, target: this },
+      {
+        index: 2,
+        is64Bit: true,
+        prefetchable: true,
+        sizeBytes: memoryBytes,
+        target: { kind: 'memory', memory: this.memory },
+      },
+    ];
+    this.bars = bars;
     this.endpoint = new Endpoint({
       identity: {
         vendorId: reg.ACCEL_VENDOR_ID,
@@ -118,16 +132,7 @@ class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
         classCode: reg.ACCEL_CLASS_CODE,
       },
       serial: options.serial ?? serialOf(uuidBytes),
-      bars: [
-        { index: 0, is64Bit: false, prefetchable: false, sizeBytes: reg.BAR0_BYTES, target: this },
-        {
-          index: 2,
-          is64Bit: true,
-          prefetchable: true,
-          sizeBytes: memoryBytes,
-          target: { kind: 'memory', memory: this.memory },
-        },
-      ],
+      bars,
       msiVectors: 1,
       dmaChannels: 2 * channels,
       tags,
@@ -154,6 +159,10 @@ class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
 
   receive(now: Nanos, tlp: Tlp): void {
     this.endpoint.receive(now, tlp);
+  }
+
+  receiveWrites(now: Nanos, first: Tlp, stride: number, count: number): boolean {
+    return this.endpoint.receiveWrites(now, first, stride, count);
   }
 
   resume(now: Nanos): void {

@@ -16,6 +16,7 @@ import {
 } from '#pcie/pcie-slot';
 import { addSecondaryPcie } from '#pcie/secondary-pcie';
 import {
+  type AddressRange,
   EMPTY_WINDOW,
   encodeWindow,
   MEMORY_BASE,
@@ -48,6 +49,8 @@ const LANES = 16;
 const MIB = 0x10_0000;
 const TWO_TO_32 = 0x1_0000_0000;
 const COMMAND_MEMORY_AND_BUS_MASTER = 6;
+/** What `EMPTY_WINDOW` stands for. */
+const EMPTY_RANGE: AddressRange = { base: MIB, limit: MIB - 1 };
 
 export class VirtualPort {
   readonly virtualSlot: number;
@@ -112,6 +115,22 @@ export class VirtualPort {
 
   get linkActive(): boolean {
     return this.#slot.linkActive;
+  }
+
+  /**
+   * Bus and windows as the registers have them now. An empty window has its base above its limit, in
+   * whole granules, as the registers express it.
+   */
+  get routing(): {
+    readonly secondaryBus: number;
+    readonly nonPrefetchable: AddressRange;
+    readonly prefetchable: AddressRange;
+  } {
+    return {
+      secondaryBus: this.#header.secondaryBus,
+      nonPrefetchable: this.#header.memoryWindow ?? EMPTY_RANGE,
+      prefetchable: this.#header.prefetchableWindow ?? EMPTY_RANGE,
+    };
   }
 
   /** Hardware's side: presence and data link follow the fabric. */

@@ -18,13 +18,13 @@ export class SlotReasons {
     const known = this.#reasons.get(slot);
     return known?.generation === generation ? known.reason : undefined;
   }
+}
 
-  /** For a contained slot: why, as far as it is known, and the way out. */
-  contained(slot: number, generation: number, otherwise: string): string {
-    const why = this.of(slot, generation) ?? otherwise;
-    return (
-      `${why}; to bind it anew, raise its generation in both files to more than ${generation}, ` +
-      'then dxpu reload'
-    );
-  }
+/** The way out of a contained slot whose table is a file; a manager needs no telling. */
+export function withWayOut(why: string, generation: number, isManaged: boolean): string {
+  if (isManaged) return why;
+  return (
+    `${why}; to bind it anew, raise its generation in both files to more than ${generation}, ` +
+    'then dxpu reload'
+  );
 }

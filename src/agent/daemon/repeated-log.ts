@@ -2,7 +2,7 @@
  * Log lines a peer can cause as often as it likes. The first of a kind is logged at once; those that
  * follow within a second become one line with their number.
  */
-import type { Logger } from './log.ts';
+import type { Logger } from './logger.ts';
 
 const INTERVAL_MS = 1000;
 /** Above this many kinds at once, new ones share a count. */
@@ -10,17 +10,17 @@ const MAX_KINDS = 256;
 const OTHER = 'other';
 
 interface Kind {
-  level: 'info' | 'warn';
+  level: 'info' | 'warn' | 'error';
   facts: object;
   message: string;
   times: number;
 }
 
 export class RepeatedLog {
-  readonly #log: Logger;
+  readonly #log: Pick<Logger, 'info' | 'warn' | 'error'>;
   readonly #kinds = new Map<string, Kind>();
 
-  constructor(log: Logger) {
+  constructor(log: Pick<Logger, 'info' | 'warn' | 'error'>) {
     this.#log = log;
   }
 

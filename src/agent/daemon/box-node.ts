@@ -1,36 +1,66 @@
 /**
  * A box in real time: its proxy, devices and links, driven by one timer.
  *
- * `BoxNode` owns them. Every event from outside (a frame, a timer, a table) ends in `settle`, which
- * sends what it caused and arms the timer anew.
+ * `BoxNode` owns them; `BoxPlane` is what its agent sees. Every event from outside (a frame, a timer, a
+ * table) ends in `settle`, which sends what it caused, says that something changed, and arms the timer
+ * anew.
  */
 import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import { type AcceleratorDevice, createAccelerator } from '#devices/accel';
+import type { Nanos } from '#base/units';
+import { type AcceleratorDevice, type AcceleratorOptions, createAccelerator } from '#devices/accel';
 import { BoxLinks } from '#fabric/box-links';
 import { BoxProxy } from '#fabric/box-proxy';
 import type { StartableTransport } from '#fabric/fault-transport';
+import type { LinkOptions } from '#fabric/link-options';
+import type { BoxRow } from '#fabric/mapping-table';
 import { settleAfter } from '#fabric/settle-after';
+import type { TableError } from '#fabric/table-check';
 import type { Transport } from '#fabric/transport';
-import type { BoxConfig } from './box-config.ts';
-import type { CaptureBegin } from './capture-stream.ts';
+import type { GpuNodeReport } from '#proto/agent-messages';
+import { BoxPlane } from './box-plane.ts';
 import {
   type CounterReport,
   type LinkReport,
   reportCounters,
   reportLink,
 } from './counter-report.ts';
-import type { Logger } from './log.ts';
+import type { Logger } from './logger.ts';
 import { RepeatedLog } from './repeated-log.ts';
-import { type RowsInForce, SlotReasons } from './slot-reasons.ts';
+import { type RowsInForce, SlotReasons, withWayOut } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
 
 /** Under no generation: a quarantine outlasts them. */
 const QUARANTINED = 0;
 
-export interface BoxSlotReport {
+/** What is in a slot. */
+export interface BoxDevice {
+  readonly slot: number;
+  readonly options: AcceleratorOptions;
+  /** Devices with the same name reach each other by NVLink. Default '': none. */
+  readonly nvlinkGroup?: string;
+}
+
+export interface BoxNodeOptions {
+  readonly id: string;
+  readonly devices: readonly BoxDevice[];
+  /** Non-posted requests of a slot outstanding at once, on top of its device's own tags. */
+  readonly outstandingReads?: number;
+  readonly linkOptions?: Partial<LinkOptions>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** A manager orders the rows, through `plane`; the devices are scrubbed at once. */
+  readonly isManaged?: boolean;
+  /** Something changed that a manager may want to know; called at the end of a turn. */
+  readonly onChanged?: (now: Nanos) => void;
+}
+
+/** A slot as `dxpu status` shows it. */
+export interface BoxSlotStatus {
   readonly slot: number;
   readonly state: string;
+  /** Of the row in force. */
+  readonly generation: number | undefined;
   /** Why it is not in use, and the way out. */
   readonly reason: string | undefined;
   readonly kind: string;
@@ -42,19 +72,25 @@ export interface BoxSlotReport {
 
 export class BoxNode {
   readonly proxy: BoxProxy;
+  readonly plane: BoxPlane;
   readonly links: BoxLinks;
   readonly taps: Taps;
+  readonly #options: BoxNodeOptions;
   readonly #clock: Clock;
   readonly #driver: TimerDriver;
   readonly #devices: ReadonlyMap<number, AcceleratorDevice>;
   readonly #reasons = new SlotReasons();
   /** Where connections came from, for the log. */
   readonly #cameFrom = new WeakMap<Transport, string>();
+  #hasChanged = false;
+  #isTelling = false;
 
-  constructor(config: BoxConfig, clock: Clock, log: Logger) {
+  constructor(options: BoxNodeOptions) {
+    const { id, clock, log, outstandingReads } = options;
+    this.#options = options;
     this.#clock = clock;
     this.#devices = new Map(
-      config.devices.map((device) => [
+      options.devices.map((device) => [
         device.slot,
         createAccelerator({
           ...device.options,
@@ -63,23 +99,32 @@ export class BoxNode {
       ]),
     );
     this.proxy = new BoxProxy({
-      boxId: config.id,
+      boxId: id,
       devices: this.#devices,
-      ...(config.outstandingReads === undefined
-        ? {}
-        : { outstandingReads: config.outstandingReads }),
+      ...(outstandingReads === undefined ? {} : { outstandingReads }),
       onEvent: (_now, event) => {
         const { kind, ...facts } = event;
         if (kind === 'slot-gone') this.#reasons.note(event.slot, event.generation, event.reason);
         if (kind === 'quarantined') this.#reasons.note(event.slot, QUARANTINED, event.reason);
         log[kind === 'slot-ready' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
+        this.#hasChanged = true;
       },
+    });
+    this.plane = new BoxPlane({
+      proxy: this.proxy,
+      nodes: new Map(
+        options.devices.flatMap(({ slot, nvlinkGroup }) => {
+          const device = this.#devices.get(slot);
+          return device === undefined ? [] : [[slot, nodeOf(device, nvlinkGroup ?? '')]];
+        }),
+      ),
+      reasonOf: (slot) => this.#reasonOf(slot),
     });
     const repeated = new RepeatedLog(log);
     this.links = new BoxLinks({
-      local: { kind: 'box', id: config.id },
+      local: { kind: 'box', id },
       user: this.proxy,
-      options: config.linkOptions,
+      ...(options.linkOptions === undefined ? {} : { options: options.linkOptions }),
       report: (_now, peer, message, transport) => {
         const from = transport === undefined ? undefined : this.#cameFrom.get(transport);
         const facts = { peer: `${peer.kind} ${peer.id}`, ...(from === undefined ? {} : { from }) };
@@ -97,16 +142,18 @@ export class BoxNode {
       tick: (now) => {
         this.proxy.tick(now);
         this.links.tick(now);
-        this.proxy.flush(now);
+        this.#endTurn(now);
       },
     });
+    // Whoever was before this process may have left something in them.
+    if (options.isManaged === true) this.proxy.scrubUnbound(clock.now());
   }
 
-  /** Puts the table of a configuration in force, or fails and changes nothing. */
-  setTable(config: BoxConfig): void {
-    const errors = this.proxy.setTable(this.#clock.now(), config.rows);
-    if (errors.length > 0) throw config.tableError(errors);
-    this.settle();
+  /** Puts a table in force; with errors nothing has changed. */
+  setTable(rows: readonly BoxRow[]): TableError[] {
+    const errors = this.proxy.setTable(this.#clock.now(), rows);
+    if (errors.length === 0) this.settle();
+    return errors;
   }
 
   /** A verified connection of a host, from an address. */
@@ -118,7 +165,7 @@ export class BoxNode {
   }
 
   /** The function of a slot as it is configured now, for a capture. */
-  readFunction(slot: number): CaptureBegin['function'] {
+  readFunction(slot: number): { readonly bdf: number; readonly configSpace: string } | undefined {
     const device = this.#devices.get(slot);
     if (device === undefined) return undefined;
     const bytes = Buffer.alloc(256);
@@ -129,8 +176,24 @@ export class BoxNode {
   }
 
   settle(): void {
-    this.proxy.flush(this.#clock.now());
+    this.#endTurn(this.#clock.now());
     this.#driver.update();
+  }
+
+  #endTurn(now: Nanos): void {
+    // What is told may act, and settle in turn.
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      for (;;) {
+        this.proxy.flush(now);
+        if (!this.#hasChanged) return;
+        this.#hasChanged = false;
+        this.#options.onChanged?.(now);
+      }
+    } finally {
+      this.#isTelling = false;
+    }
   }
 
   stop(reason: string): void {
@@ -138,23 +201,29 @@ export class BoxNode {
     this.#driver.stop();
   }
 
-  slotReports(): BoxSlotReport[] {
+  slotStatuses(): BoxSlotStatus[] {
     return [...this.#devices].map(([slot, device]) => ({
       slot,
       state: this.proxy.slotState(slot),
-      reason: this.#reasonOf(slot),
+      generation: this.#rowOf(slot)?.generation,
+      reason: this.#statusReasonOf(slot),
       ...device.identity,
       counters: reportCounters(this.proxy.counters(slot)),
     }));
   }
 
-  #reasonOf(slot: number): string | undefined {
-    const row = this.proxy.rows.find((one) => one.slot === slot && one.valid && one.used);
+  #rowOf(slot: number): BoxRow | undefined {
+    return this.proxy.rows.find((one) => one.slot === slot && one.valid && one.used);
+  }
+
+  #statusReasonOf(slot: number): string | undefined {
+    const reason = this.#reasonOf(slot);
+    const row = this.#rowOf(slot);
     switch (this.proxy.slotState(slot)) {
       case 'contained':
-        return this.#reasons.contained(slot, row?.generation ?? 0, 'its session ended');
+        return withWayOut(reason ?? '', row?.generation ?? 0, this.#options.isManaged === true);
       case 'quarantined':
-        return `${this.#reasons.of(slot, QUARANTINED) ?? 'its scrub failed'}; restart the box`;
+        return `${reason}; restart the box`;
       case 'ready': {
         const host = row?.host ?? '';
         return this.links.sessionId(host) === 0 ? `host ${host} is not connected` : undefined;
@@ -164,9 +233,21 @@ export class BoxNode {
     }
   }
 
+  /** Why a slot is contained or quarantined. */
+  #reasonOf(slot: number): string | undefined {
+    switch (this.proxy.slotState(slot)) {
+      case 'contained':
+        return this.#reasons.of(slot, this.#rowOf(slot)?.generation ?? 0) ?? 'its session ended';
+      case 'quarantined':
+        return this.#reasons.of(slot, QUARANTINED) ?? 'its scrub failed';
+      default:
+        return undefined;
+    }
+  }
+
   /** What `dxpu reload` says of the table. */
   rowsInForce(): RowsInForce {
-    const contained = this.slotReports()
+    const contained = this.slotStatuses()
       .filter(({ state }) => state === 'contained' || state === 'quarantined')
       .map(({ slot, state, reason }) => ({ slot, reason: reason ?? state }));
     return { rows: this.proxy.rows.length, contained };
@@ -193,4 +274,20 @@ export class BoxNode {
       `this box has no slot ${slot}; it has ${[...this.#devices.keys()].join(', ')}`,
     );
   }
+}
+
+function nodeOf(device: AcceleratorDevice, nvlinkGroup: string): GpuNodeReport {
+  const { uuid, model, memoryBytes } = device.identity;
+  return {
+    uuid,
+    model,
+    memoryBytes,
+    nvlinkGroup,
+    bars: device.bars.map(({ index, sizeBytes, prefetchable, is64Bit }) => ({
+      index,
+      sizeBytes,
+      prefetchable,
+      is64: is64Bit,
+    })),
+  };
 }

@@ -1,0 +1,376 @@
+/**
+ * A host in real time: soft host, host proxy and a link to each box, driven by one timer.
+ *
+ * `HostNode` owns them; `HostPlane` is what its agent sees. Every event from outside (a frame, a timer,
+ * a table, a task) ends in `settle`, which sends what it caused, says that something changed, and arms
+ * the timer anew.
+ */
+import { type Clock, TimerDriver } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import { formatBdf, type Nanos } from '#base/units';
+import type { StartableTransport } from '#fabric/fault-transport';
+import { HostProxy } from '#fabric/host-proxy';
+import type { LinkOptions, LinkTap } from '#fabric/link-options';
+import type { HostRow } from '#fabric/mapping-table';
+import type { TableError } from '#fabric/table-check';
+import { HotPlug } from '#host/hot-plug';
+import type { PciFunction } from '#host/pci-function';
+import { SoftHost, type SoftHostOptions } from '#host/root-complex';
+import { runTask } from '#host/run-task';
+import type { Task } from '#host/task';
+import type { HostPeer } from '../core/data-plane.ts';
+import { type CounterReport, type LinkReport, reportCounters } from './counter-report.ts';
+import { parseEndpoint } from './endpoint.ts';
+import { HostPlane } from './host-plane.ts';
+import { LinkToBox, type PathToBox } from './link-to-box.ts';
+import type { Logger } from './logger.ts';
+import { type RowsInForce, SlotReasons, withWayOut } from './slot-reasons.ts';
+import { Taps } from './taps.ts';
+
+export interface HostNodeOptions {
+  readonly id: string;
+  readonly softHost: Pick<
+    SoftHostOptions,
+    'ports' | 'memory' | 'maxPayloadBytes' | 'maxReadRequestBytes'
+  >;
+  readonly linkOptions?: Partial<LinkOptions>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Opens a connection over a path. Its promise's error ends up in the link. */
+  readonly connect: (path: PathToBox) => Promise<StartableTransport>;
+  readonly newSessionId: () => number;
+  /** A manager orders rows, peers and functions, through `plane`. Default: tables and paths are set. */
+  readonly isManaged?: boolean;
+  /** Something changed that a manager may want to know; called at the end of a turn. */
+  readonly onChanged?: (now: Nanos) => void;
+}
+
+/** A virtual slot as `dxpu status` shows it. */
+export interface HostSlotStatus {
+  readonly slot: number;
+  readonly state: string;
+  /** Of the row in force. */
+  readonly generation: number | undefined;
+  readonly function:
+    | {
+        readonly bdf: string;
+        readonly vendorId: number;
+        readonly deviceId: number;
+        readonly bars: PciFunction['bars'];
+      }
+    | undefined;
+  readonly problem: string | undefined;
+  /** Why it is not in use, and the way out. */
+  readonly reason: string | undefined;
+  readonly counters: CounterReport;
+}
+
+export class HostNode {
+  readonly soft: SoftHost;
+  readonly hotPlug: HotPlug;
+  readonly proxy: HostProxy;
+  readonly plane: HostPlane;
+  readonly taps: Taps;
+  readonly #options: HostNodeOptions;
+  readonly #clock: Clock;
+  readonly #driver: TimerDriver;
+  readonly #links = new Map<string, LinkToBox>();
+  readonly #reasons = new SlotReasons();
+  #tap: LinkTap | undefined;
+  #hasChanged = false;
+  #isTelling = false;
+
+  constructor(options: HostNodeOptions) {
+    const { clock, log, isManaged = false } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.soft = new SoftHost({ ...options.softHost, onDeadline: () => this.#driver.update() });
+    this.hotPlug = new HotPlug(this.soft, {
+      added: (_now, fn) => {
+        log.info({ slot: fn.virtualSlot, bdf: formatBdf(fn.bdf) }, 'function added');
+        this.#hasChanged = true;
+      },
+      removed: (_now, fn, surprise) => {
+        log.warn({ slot: fn.virtualSlot, surprise }, 'function removed');
+        this.#hasChanged = true;
+      },
+      problem: (_now, slot, problem) => {
+        log.error({ slot, problem: problem.kind }, problem.message);
+        this.#hasChanged = true;
+      },
+    });
+    this.proxy = new HostProxy({
+      hostId: options.id,
+      rootSide: this.soft,
+      holdsFunctions: isManaged,
+      onEvent: (_now, event) => {
+        const { kind, ...facts } = event;
+        if (kind === 'slot-down') {
+          this.#reasons.note(event.virtualSlot, event.generation, event.reason);
+        }
+        log[kind === 'slot-up' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
+        this.#hasChanged = true;
+      },
+    });
+    this.soft.attach(this.proxy);
+    this.plane = new HostPlane({
+      soft: this.soft,
+      hotPlug: this.hotPlug,
+      proxy: this.proxy,
+      links: {
+        set: (_now, peers) => this.setPaths(pathsOf(peers, log)),
+        reports: () => [...this.#links.values()].flatMap((one) => one.pathReports()),
+      },
+      reasonOf: (slot) => this.#reasonOf(slot),
+      onChanged: () => {
+        this.#hasChanged = true;
+      },
+    });
+    this.taps = new Taps({ outgoing: 'down', install: (tap) => this.#installTap(tap) });
+    this.#driver = new TimerDriver(clock, {
+      nextDeadlineNs: () => {
+        let nextNs = this.soft.nextDeadlineNs();
+        for (const { link } of this.#links.values())
+          nextNs = Math.min(nextNs, link.nextDeadlineNs());
+        return nextNs;
+      },
+      tick: (now) => {
+        this.soft.tick(now);
+        for (const { link } of this.#links.values()) link.tick(now);
+        this.#endTurn(now);
+      },
+    });
+  }
+
+  /**
+   * Keeps links to exactly the boxes these lead to. A link that is up stays up when its box has other
+   * paths now; one to a box that is no more among them ends, and its slots are contained.
+   */
+  setPaths(paths: readonly PathToBox[]): void {
+    const byBox = new Map<string, PathToBox[]>();
+    for (const path of paths) byBox.set(path.box, [...(byBox.get(path.box) ?? []), path]);
+    for (const [box, toBox] of this.#links) {
+      if (byBox.has(box)) continue;
+      this.#links.delete(box);
+      toBox.link.stop(this.#clock.now(), 'the host was told to keep no link to this box');
+    }
+    for (const [box, ways] of byBox) {
+      const toBox = this.#links.get(box);
+      if (toBox === undefined) this.#startLink(box, ways);
+      else toBox.setPaths(ways);
+    }
+    this.#hasChanged = true;
+    this.settle();
+  }
+
+  #startLink(box: string, paths: readonly PathToBox[]): void {
+    const { id, log, connect, newSessionId, linkOptions = {} } = this.#options;
+    const toBox = new LinkToBox({
+      hostId: id,
+      box,
+      paths,
+      user: this.proxy,
+      clock: this.#clock,
+      log,
+      linkOptions,
+      newSessionId,
+      connect,
+      settle: () => this.settle(),
+      onChanged: () => {
+        this.#hasChanged = true;
+      },
+    });
+    this.#links.set(box, toBox);
+    toBox.link.tap = this.#tapOf(box);
+    toBox.link.start(this.#clock.now());
+  }
+
+  /** Puts a table in force; with errors nothing has changed. */
+  setTable(rows: readonly HostRow[]): TableError[] {
+    const errors = this.proxy.setTable(this.#clock.now(), rows);
+    if (errors.length === 0) this.settle();
+    return errors;
+  }
+
+  now(): Nanos {
+    return this.#clock.now();
+  }
+
+  /** Runs a task of the soft host to its end. */
+  run<T>(task: Task<T>): Promise<T> {
+    const result = runTask(this.soft, this.#clock, task);
+    this.settle();
+    return result;
+  }
+
+  /** Keeps the function of a slot from being unbound, but by surprise, until the result is called. */
+  hold(slot: number): () => void {
+    const release = this.plane.hold(this.#clock.now(), slot);
+    this.settle();
+    return () => {
+      release(this.#clock.now());
+      this.settle();
+    };
+  }
+
+  #installTap(tap: LinkTap | undefined): void {
+    this.#tap = tap;
+    for (const [box, { link }] of this.#links) link.tap = this.#tapOf(box);
+  }
+
+  /** A link knows the slots of its box, a capture the virtual slots. */
+  #tapOf(box: string): LinkTap | undefined {
+    const tap = this.#tap;
+    if (tap === undefined) return undefined;
+    return (now, direction, slot, bytes, offset, length) => {
+      const row = this.proxy.rows.find((one) => one.box === box && one.slot === slot);
+      if (row !== undefined) tap(now, direction, row.virtualSlot, bytes, offset, length);
+    };
+  }
+
+  settle(): void {
+    this.#endTurn(this.#clock.now());
+    this.#driver.update();
+  }
+
+  #endTurn(now: Nanos): void {
+    // What is told may act, and settle in turn.
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      for (;;) {
+        this.proxy.flush(now);
+        if (!this.#hasChanged) return;
+        this.#hasChanged = false;
+        this.#options.onChanged?.(now);
+      }
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  stop(reason: string): void {
+    for (const { link } of this.#links.values()) link.stop(this.#clock.now(), reason);
+    this.#driver.stop();
+  }
+
+  /** The function of a slot, or an error that says what is there instead. */
+  functionAt(slot: number): PciFunction {
+    this.checkSlot(slot);
+    const fn = this.hotPlug.functionAt(slot);
+    if (fn !== undefined) return fn;
+    const problem = this.hotPlug.problemAt(slot);
+    const state = this.proxy.slotState(slot);
+    const reason = this.#statusReasonOf(slot);
+    throw new DxpuError(
+      'unavailable',
+      problem === undefined
+        ? `virtual slot ${slot} has no function: it is ${state}${reason === undefined ? '' : ` (${reason})`}`
+        : `virtual slot ${slot} has no usable function: ${problem.message}`,
+      { details: { slot, state, reason, problem: problem?.kind } },
+    );
+  }
+
+  checkSlot(slot: number): void {
+    if (slot < this.soft.ports.length) return;
+    throw new DxpuError(
+      'not_found',
+      `this host has no virtual slot ${slot}; it has 0 to ${this.soft.ports.length - 1}`,
+    );
+  }
+
+  slotStatuses(): HostSlotStatus[] {
+    return this.soft.ports.map((port): HostSlotStatus => {
+      const slot = port.virtualSlot;
+      const fn = this.hotPlug.functionAt(slot);
+      return {
+        slot,
+        state: this.proxy.slotState(slot),
+        generation: this.#rowOf(slot)?.generation,
+        function:
+          fn === undefined
+            ? undefined
+            : {
+                bdf: formatBdf(fn.bdf),
+                vendorId: fn.vendorId,
+                deviceId: fn.deviceId,
+                bars: fn.bars,
+              },
+        problem: this.hotPlug.problemAt(slot)?.message,
+        reason: this.#statusReasonOf(slot),
+        counters: reportCounters(this.proxy.counters(slot)),
+      };
+    });
+  }
+
+  #rowOf(virtualSlot: number): HostRow | undefined {
+    return this.proxy.rows.find((one) => one.virtualSlot === virtualSlot && one.used);
+  }
+
+  #statusReasonOf(virtualSlot: number): string | undefined {
+    const reason = this.#reasonOf(virtualSlot);
+    const state = this.proxy.slotState(virtualSlot);
+    if (reason !== undefined && state === 'contained') {
+      const generation = this.#rowOf(virtualSlot)?.generation ?? 0;
+      return withWayOut(reason, generation, this.#options.isManaged === true);
+    }
+    if (state === 'ready') {
+      if (this.proxy.functionPlace(virtualSlot) === 'held') {
+        return 'its function is held out of the slot until the manager lets it in';
+      }
+      if (this.proxy.functionPlace(virtualSlot) === 'left') return 'its function was taken out';
+      if (this.plane.isLeaving(virtualSlot)) return 'its function is about to be taken out';
+    }
+    return reason;
+  }
+
+  /** Why a slot is contained or waits. */
+  #reasonOf(virtualSlot: number): string | undefined {
+    const row = this.#rowOf(virtualSlot);
+    if (row === undefined) return undefined;
+    const { box, slot, generation } = row;
+    switch (this.proxy.slotState(virtualSlot)) {
+      case 'contained':
+        return this.#reasons.of(virtualSlot, generation) ?? `box ${box} has contained slot ${slot}`;
+      case 'waiting': {
+        const toBox = this.#links.get(box);
+        if (toBox?.link.state === 'up') {
+          return (
+            `box ${box} has not said that slot ${slot} is ready: look for a row with host ` +
+            `${this.#options.id} and generation ${generation} in its table`
+          );
+        }
+        const why = toBox?.problem === undefined ? '' : `: ${toBox.problem}`;
+        return `no connection to box ${box} yet${why}`;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** What `dxpu reload` says of the table. */
+  rowsInForce(): RowsInForce {
+    const contained = this.slotStatuses()
+      .filter(({ state }) => state === 'contained')
+      .map(({ slot, state, reason }) => ({ slot, reason: reason ?? state }));
+    return { rows: this.proxy.rows.length, contained };
+  }
+
+  linkReports(): LinkReport[] {
+    return [...this.#links.values()].map((one) => one.report());
+  }
+}
+
+/** What a manager says that cannot be an address is logged and left out: its fault, not ours. */
+function pathsOf(peers: readonly HostPeer[], log: Logger): PathToBox[] {
+  return peers.flatMap(({ box, endpoints }) =>
+    endpoints.flatMap(({ path, address }) => {
+      try {
+        return [{ name: path, box, ...parseEndpoint(address) }];
+      } catch (error) {
+        log.error({ peer: `box ${box}`, path }, DxpuError.from(error).message);
+        return [];
+      }
+    }),
+  );
+}
