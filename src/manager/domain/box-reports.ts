@@ -2,7 +2,6 @@
  * Takes in what boxes report. It owns the records of box slots, and which slot each GPU node is in: a
  * node is where it was first seen until that box says that it is gone, whoever else claims to have it.
  */
-import type { Nanos } from '#base/units';
 import type { BoxReport, BoxSlotReport, GpuNodeReport } from '#proto/agent-messages';
 import type { FactsKeeper } from './facts-keeper.ts';
 import type { Box, BoxSlot, Inventory } from './inventory.ts';
@@ -32,7 +31,7 @@ export class BoxReports {
   }
 
   /** The report was checked, and its stream is `box.session`. */
-  take(_now: Nanos, box: Box, report: BoxReport): void {
+  take(box: Box, report: BoxReport): void {
     const { inventory, reconciler } = this.#parts;
     const reported = new Map<BoxSlot, BoxSlotReport | undefined>();
     if (report.whole) for (const slot of box.slots.values()) reported.set(slot, undefined);

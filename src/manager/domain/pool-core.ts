@@ -1,9 +1,32 @@
-import { AssertionError } from '#base/assert';
+/**
+ * The core of the manager, wired together. Who owns what:
+ *
+ * - `Inventory`: the pool in memory. `BoxReports`, `HostReports`, `CommandDesk` and `Reconciler` change
+ *   it, each the part its file names; `AgentDesk` says whose stream lives.
+ * - `Journal`: what the turn has changed so far. `takeBatch` hands it over.
+ * - `Outbox`: what the turn wants told. Sealed with the batch, released by `committed`.
+ * - `FactsKeeper`: the placement index. `PeerLists`, `OrderDesk`: what is ordered.
+ *
+ * A call changes records and touches what may be affected; `settle` then walks each touched binding
+ * through the table of transitions. Orders are made when the turn ends, from what is wanted by then.
+ */
 import type { Nanos } from '#base/units';
 import type { Candidate, Demand } from '#placement/demand';
+import { explain } from '#placement/explain';
+import { plan } from '#placement/plan';
 import type { AgentHello, AgentReport } from '#proto/agent-messages';
+import { AgentDesk } from './agent-desk.ts';
 import type { Batch } from './batch.ts';
+import { BoxReports } from './box-reports.ts';
+import { CommandDesk } from './command-desk.ts';
 import type { Caller, Command, DryRun } from './commands.ts';
+import { FactsKeeper } from './facts-keeper.ts';
+import { HostReports } from './host-reports.ts';
+import type { Inventory } from './inventory.ts';
+import { Journal } from './journal.ts';
+import { OrderDesk } from './order-desk.ts';
+import { Outbox } from './outbox.ts';
+import { PeerLists } from './peer-lists.ts';
 import type {
   BindingFilter,
   BindingView,
@@ -16,72 +39,191 @@ import type {
   Pool,
   PoolStatus,
 } from './pool.ts';
-import type { PoolCoreOptions } from './pool-options.ts';
+import { DEFAULT_TIMEOUTS, type PoolCoreOptions, type PoolFaults } from './pool-options.ts';
 import type { AgentSessionId } from './pool-sink.ts';
+import { PoolViews } from './pool-views.ts';
+import { Reconciler } from './reconciler.ts';
+import { RefusedClaims } from './refused-claims.ts';
+import { RequestBook } from './request-book.ts';
+import { restoreInventory } from './restore.ts';
 
 /**
  * The owner of the pool: who has which GPU node, and what every proxy should hold. It begins with what
  * the store remembers and with no agent connected; what proxies hold it learns from their reports
  * alone. See `Pool` for the turns it is driven in.
+ *
+ * Times are by `now`, which must not run backwards from call to call. Deadlines begin with the first
+ * call that brings a time, so `nextDeadlineNs` is 0 until then.
  */
 export class PoolCore implements Pool {
+  readonly #inventory: Inventory;
+  readonly #journal: Journal;
+  readonly #outbox: Outbox;
+  readonly #facts: FactsKeeper;
+  readonly #peers: PeerLists;
+  readonly #orders: OrderDesk;
+  readonly #reconciler: Reconciler;
+  readonly #requests: RequestBook;
+  readonly #commands: CommandDesk;
+  readonly #agents: AgentDesk;
+  readonly #views: PoolViews;
+  readonly #faults: PoolFaults;
+  #hasBegun = false;
+  #now = 0 as Nanos;
+
   constructor(options: PoolCoreOptions) {
-    void options;
+    const { sink, snapshot, wallMs, faults = {}, onTransition } = options;
+    const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
+    const journal = new Journal(snapshot.counters, wallMs);
+    const facts = new FactsKeeper(faults);
+    const inventory = restoreInventory(snapshot, facts);
+    const outbox = new Outbox(sink);
+    const peers = new PeerLists(inventory);
+    const orders = new OrderDesk(inventory, outbox, peers);
+    const reconciler = new Reconciler({
+      inventory,
+      journal,
+      facts,
+      timeouts,
+      faults,
+      onTransition,
+      onFreed: ({ boxSlot, hostSlot }) => {
+        if (!boxSlot.box.isPeer) orders.peersChanged(hostSlot.host);
+      },
+    });
+    for (const binding of inventory.bindings.values()) reconciler.adopt(binding);
+    const requests = new RequestBook(journal, snapshot.requests, timeouts.keepRequestsMs);
+    const claims = new RefusedClaims(journal);
+    const parts = { inventory, journal, facts, reconciler, claims, faults };
+    this.#inventory = inventory;
+    this.#journal = journal;
+    this.#outbox = outbox;
+    this.#facts = facts;
+    this.#peers = peers;
+    this.#orders = orders;
+    this.#reconciler = reconciler;
+    this.#requests = requests;
+    this.#commands = new CommandDesk({ ...parts, requests, onTransition });
+    this.#agents = new AgentDesk({
+      ...parts,
+      orders,
+      peers,
+      outbox,
+      boxReports: new BoxReports(parts),
+      hostReports: new HostReports(parts),
+    });
+    this.#views = new PoolViews(inventory);
+    this.#faults = faults;
   }
 
-  command(_now: Nanos, _caller: Caller, _command: Command, _ticket: number): void {
-    throw new AssertionError('not built yet');
+  command(now: Nanos, caller: Caller, command: Command, ticket: number): void {
+    this.#turn(now, () => {
+      this.#outbox.answer(ticket, this.#commands.run(now, caller, command));
+    });
   }
-  dryRun(_demand: Demand): DryRun {
-    throw new AssertionError('not built yet');
+
+  dryRun(demand: Demand): DryRun {
+    return plan(this.#facts.index, demand);
   }
-  explain(_demand: Demand): Iterable<Candidate> {
-    throw new AssertionError('not built yet');
+
+  explain(demand: Demand): Iterable<Candidate> {
+    return explain(this.#facts.index, demand);
   }
-  connected(_now: Nanos, _session: AgentSessionId, _hello: AgentHello): void {
-    throw new AssertionError('not built yet');
+
+  connected(now: Nanos, session: AgentSessionId, hello: AgentHello): void {
+    this.#turn(now, () => this.#agents.connected(session, hello));
   }
-  report(_now: Nanos, _session: AgentSessionId, _report: AgentReport): void {
-    throw new AssertionError('not built yet');
+
+  report(now: Nanos, session: AgentSessionId, report: AgentReport): void {
+    this.#turn(now, () => this.#agents.report(now, session, report));
   }
-  disconnected(_now: Nanos, _session: AgentSessionId): void {
-    throw new AssertionError('not built yet');
+
+  disconnected(now: Nanos, session: AgentSessionId): void {
+    this.#turn(now, () => this.#agents.disconnected(now, session));
   }
-  takeBatch(): Batch | undefined {
-    throw new AssertionError('not built yet');
-  }
-  committed(_now: Nanos): void {
-    throw new AssertionError('not built yet');
-  }
+
   nextDeadlineNs(): number {
-    throw new AssertionError('not built yet');
+    if (!this.#hasBegun) return 0;
+    return Math.min(this.#reconciler.nextDeadlineNs(), this.#peers.nextDeadlineNs());
   }
-  tick(_now: Nanos): void {
-    throw new AssertionError('not built yet');
+
+  tick(now: Nanos): void {
+    this.#turn(now, () => this.#reconciler.tick(now));
   }
+
+  takeBatch(): Batch | undefined {
+    this.#orders.makeOrders(this.#now);
+    const batch = this.#journal.take();
+    this.#outbox.seal(batch?.log ?? []);
+    return batch;
+  }
+
+  committed(now: Nanos): void {
+    this.#now = now;
+    this.#outbox.release();
+  }
+
   status(): PoolStatus {
-    throw new AssertionError('not built yet');
+    const { counts } = this.#reconciler;
+    return {
+      position: this.#journal.position,
+      boxes: this.#inventory.boxes.size,
+      boxesConnected: this.#agents.boxesConnected,
+      hosts: this.#inventory.hosts.size,
+      hostsConnected: this.#agents.hostsConnected,
+      gpus: this.#facts.gpus,
+      gpusFree: this.#facts.gpusFree,
+      bindings: this.#inventory.bindings.size,
+      bindingsAttached: counts.get('attached') ?? 0,
+      bindingsFailed: counts.get('failed') ?? 0,
+    };
   }
-  binding(_id: string): BindingView | undefined {
-    throw new AssertionError('not built yet');
+
+  binding(id: string): BindingView | undefined {
+    return this.#views.binding(id);
   }
-  bindings(_filter: BindingFilter, _after: string, _limit: number): PageOf<BindingView> {
-    throw new AssertionError('not built yet');
+
+  bindings(filter: BindingFilter, after: string, limit: number): PageOf<BindingView> {
+    return this.#views.bindings(filter, after, limit);
   }
-  boxes(_filter: { readonly id?: string }, _after: string, _limit: number): PageOf<BoxView> {
-    throw new AssertionError('not built yet');
+
+  boxes(filter: { readonly id?: string }, after: string, limit: number): PageOf<BoxView> {
+    return this.#views.boxes(filter, after, limit);
   }
-  hosts(_filter: { readonly id?: string }, _after: string, _limit: number): PageOf<HostView> {
-    throw new AssertionError('not built yet');
+
+  hosts(filter: { readonly id?: string }, after: string, limit: number): PageOf<HostView> {
+    return this.#views.hosts(filter, after, limit);
   }
-  gpus(_filter: GpuFilter, _after: string, _limit: number): PageOf<GpuView> {
-    throw new AssertionError('not built yet');
+
+  gpus(filter: GpuFilter, after: string, limit: number): PageOf<GpuView> {
+    return this.#views.gpus(filter, after, limit);
   }
+
   paths(
-    _filter: { readonly host?: string; readonly box?: string },
-    _after: string,
-    _limit: number,
+    filter: { readonly host?: string; readonly box?: string },
+    after: string,
+    limit: number,
   ): PageOf<PathView> {
-    throw new AssertionError('not built yet');
+    return this.#views.paths(filter, after, limit);
+  }
+
+  #turn(now: Nanos, work: () => void): void {
+    this.#now = now;
+    if (!this.#hasBegun) this.#begin(now);
+    work();
+    this.#reconciler.settle(now);
+    if (this.#faults.answersBeforeCommit === true) {
+      this.#orders.makeOrders(now);
+      this.#outbox.seal([]);
+      this.#outbox.release();
+    }
+  }
+
+  /** What the store remembers begins to be timed. */
+  #begin(now: Nanos): void {
+    this.#hasBegun = true;
+    this.#requests.begin(now);
+    for (const box of this.#inventory.boxes.values()) this.#peers.left(now, box);
+    for (const binding of this.#inventory.bindings.values()) this.#reconciler.begin(now, binding);
   }
 }

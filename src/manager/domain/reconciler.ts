@@ -55,9 +55,13 @@ export class Reconciler {
     this.#parts = parts;
   }
 
-  /** Takes charge of a binding that the store or a command has made. Its time begins now. */
-  begin(now: Nanos, binding: Binding): void {
+  /** Takes charge of a binding that the store or a command has made. */
+  adopt(binding: Binding): void {
     this.#count(binding.record.state, 1);
+  }
+
+  /** The time of the step it is in begins. */
+  begin(now: Nanos, binding: Binding): void {
     this.#enter(now, binding);
     this.touch(binding);
   }

@@ -1,4 +1,5 @@
 /** Whether the windows a host reports for its virtual ports can be those of one PCIe hierarchy. */
+import { IntervalMap } from '#base/interval-map';
 import type { HostSlotReport, WindowReport } from '#proto/agent-messages';
 import { isEmpty, overlap } from './function-check.ts';
 
@@ -6,18 +7,13 @@ import { isEmpty, overlap } from './function-check.ts';
 const GRANULE = 0x10_0000;
 const HIGHEST_32 = 0xffff_ffff;
 
-interface Taken {
-  readonly slot: number;
-  readonly window: WindowReport;
-}
-
 /**
  * What is wrong, by slot. Of two slots that cannot both be right the lower one is believed. Empty
  * windows, and a bus number of 0, are those of a port that is not set up: nothing is wrong with them.
  */
 export function windowFaults(slots: readonly HostSlotReport[]): ReadonlyMap<number, string> {
   const faults = new Map<number, string>();
-  const taken: Taken[] = [];
+  const taken = new IntervalMap(2 * slots.length);
   const buses = new Map<number, number>();
   for (const port of [...slots].sort((a, b) => a.slot - b.slot)) {
     const fault =
@@ -30,7 +26,7 @@ export function windowFaults(slots: readonly HostSlotReport[]): ReadonlyMap<numb
       continue;
     }
     for (const window of [port.nonPrefetchable, port.prefetchable]) {
-      if (!isEmpty(window)) taken.push({ slot: port.slot, window });
+      if (!isEmpty(window)) taken.insert(window.base, window.limit, port.slot);
     }
     if (port.secondaryBus !== 0) buses.set(port.secondaryBus, port.slot);
   }
@@ -47,18 +43,16 @@ function shapeFault(name: string, window: WindowReport, highest: number): string
   return undefined;
 }
 
-function overlapFault(port: HostSlotReport, taken: readonly Taken[]): string | undefined {
-  const own: Taken[] = [];
-  for (const window of [port.nonPrefetchable, port.prefetchable]) {
-    if (isEmpty(window)) continue;
-    for (const other of [...taken, ...own]) {
-      if (overlap(other.window, window)) {
-        return `its window ${text(window)} overlaps ${text(other.window)} of slot ${other.slot}`;
-      }
-    }
-    own.push({ slot: port.slot, window });
+function overlapFault(port: HostSlotReport, taken: IntervalMap): string | undefined {
+  const { nonPrefetchable, prefetchable } = port;
+  for (const window of [nonPrefetchable, prefetchable]) {
+    if (isEmpty(window) || !taken.overlaps(window.base, window.limit)) continue;
+    const at = Math.max(taken.find(window.limit), taken.find(window.base));
+    const whose = at < 0 ? 'that of another slot' : `that of slot ${at}`;
+    return `its window ${text(window)} overlaps ${whose}`;
   }
-  return undefined;
+  if (isEmpty(nonPrefetchable) || isEmpty(prefetchable)) return undefined;
+  return overlap(nonPrefetchable, prefetchable) ? 'its two windows overlap' : undefined;
 }
 
 function busFault(port: HostSlotReport, buses: ReadonlyMap<number, number>): string | undefined {
