@@ -3,112 +3,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DxpuError } from '#base/errors';
 import { VirtualClock } from '#base/virtual-clock';
 import type { Nanos } from '#base/units';
+import { TinyPool } from '#testkit/tiny-pool';
 import type { AgentHello, AgentOrder, AgentReport } from '#proto/agent-messages';
 import type { Batch, Snapshot } from '../domain/batch.ts';
 import type { Caller, Command } from '../domain/commands.ts';
-import type { Pool } from '../domain/pool.ts';
-import type { LogRecord } from '../domain/records.ts';
 import { MemoryStore } from '../store/memory-store.ts';
 import { ManagerShell } from './manager-shell.ts';
-import type { PoolStart, WatchedEntries } from './shell.ts';
-
-/**
- * The smallest core with effects: each call adds a log entry, is answered once that is durable, and
- * orders each session a revision. Whoever is there second is ended.
- */
-class TinyPool implements Pick<Pool, 'status'> {
-  readonly start: PoolStart;
-  position: number;
-  deadlineNs = Infinity;
-  calls: string[] = [];
-  #log: LogRecord[] = [];
-  #effects: (() => void)[] = [];
-  readonly #names = new Map<number, string>();
-
-  constructor(start: PoolStart) {
-    this.start = start;
-    this.position = start.snapshot.counters.position;
-  }
-
-  command(_now: Nanos, caller: Caller, command: Command, ticket: number): void {
-    this.entry(caller.name, command.requestId);
-    this.#effects.push(() =>
-      this.start.sink.answer(ticket, { ok: true, bindings: [], repeated: false }),
-    );
-  }
-
-  connected(_now: Nanos, session: number, hello: AgentHello): void {
-    this.calls.push(`connected ${session}`);
-    const isThere = [...this.#names.values()].includes(hello.id);
-    this.#effects.push(() => {
-      if (isThere) this.start.sink.endSession(session, 'there is one already');
-      else this.start.sink.order(session, { kind: 'box', revision: 1, whole: true, slots: [] });
-    });
-    if (!isThere) this.#names.set(session, hello.id);
-  }
-
-  report(_now: Nanos, session: number, report: AgentReport): void {
-    this.calls.push(`report ${session}`);
-    if (report.refused === 'bug') throw new Error('an assertion');
-    if (report.refused === 'lie') {
-      this.#effects.push(() => this.start.sink.endSession(session, 'that cannot be'));
-    }
-  }
-
-  disconnected(_now: Nanos, session: number): void {
-    this.calls.push(`disconnected ${session}`);
-    this.#names.delete(session);
-  }
-
-  takeBatch(): Batch | undefined {
-    if (this.#log.length === 0) return undefined;
-    const none = { bindings: [], removedBindings: [], boxes: [], boxSlots: [], hosts: [] };
-    const log = this.#log.splice(0);
-    this.#effects.push(() => this.start.sink.logged(log));
-    return {
-      ...none,
-      hostSlots: [],
-      paths: [],
-      requests: [],
-      forgetRequestsBeforeMs: undefined,
-      log,
-      counters: { generation: 0, binding: 0, position: this.position },
-    };
-  }
-
-  committed(_now: Nanos): void {
-    for (const effect of this.#effects.splice(0)) effect();
-  }
-
-  nextDeadlineNs(): number {
-    return this.deadlineNs;
-  }
-
-  tick(now: Nanos): void {
-    if (now < this.deadlineNs) return;
-    this.deadlineNs = Infinity;
-    this.entry('manager', 'tick');
-  }
-
-  entry(actor: string, requestId: string): void {
-    this.position += 1;
-    this.#log.push({
-      position: this.position,
-      atMs: this.start.wallMs(),
-      actor,
-      requestId,
-      subjectKind: 'pool',
-      subject: 'pool',
-      action: 'asked',
-      message: '',
-      binding: undefined,
-    });
-  }
-
-  status(): ReturnType<Pool['status']> {
-    return { position: this.position } as ReturnType<Pool['status']>;
-  }
-}
+import type { WatchedEntries } from './shell.ts';
 
 const alice: Caller = { name: 'user/alice' };
 const hello: AgentHello = { kind: 'host', id: 'h1', instance: 'i', version: '1', reach: [] };
@@ -144,7 +45,7 @@ function startShell(): ManagerShell {
     makePool: (start) => {
       const pool = new TinyPool(start);
       pools.push(pool);
-      return pool as unknown as Pool;
+      return pool;
     },
     log: { info: say, warn: say, error: say },
     wallMs: () => 1000,
