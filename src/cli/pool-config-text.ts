@@ -35,7 +35,7 @@ export function boxYaml(
   managerPort: number,
 ): string {
   const isSwitch = index % 2 === 1;
-  const group = isSwitch ? ', nvlink: nv0' : '';
+  const group = isSwitch ? ', nvlinkGroup: nv0' : '';
   const devices = Array.from(
     { length: gpus },
     (_, slot) => `  - { slot: ${slot}, kind: accel, memory: ${MEMORY}${group} }\n`,
@@ -45,7 +45,9 @@ box: ${id}
 kind: ${isSwitch ? 'nvswitch' : 'pcie'}
 certificates: { ca: ca.pem, cert: box-${id}.pem, key: box-${id}-key.pem }
 manager: { address: "127.0.0.1:${managerPort}" }
-listen:
+listen: ["127.0.0.1:${port}"]
+# What hosts are told to connect to, and what that way is called.
+advertise:
   - { path: ${PATH}, address: "127.0.0.1:${port}" }
 devices:
 ${devices.join('')}`;

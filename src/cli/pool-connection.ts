@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import * as path from 'node:path';
-import { formatEndpoint, type HostAndPort, parseEndpoint } from '#agent/daemon/endpoint';
+import { type HostAndPort, formatEndpoint, parseEndpoint } from '#agent/daemon/endpoint';
 import { DxpuError } from '#base/errors';
 import {
   type CredentialFiles,
@@ -71,7 +71,11 @@ export async function openPool(options: Omit<PoolOptions, 'output'>): Promise<Po
   const { connectPool } = await import('#manager/rpc/pool-client');
   const { host, port } = access.endpoint;
   const client = connectPool({ host, port, credentials });
-  return { pool: client.pool, address: formatEndpoint(access.endpoint), close: () => client.close() };
+  return {
+    pool: client.pool,
+    address: formatEndpoint(access.endpoint),
+    close: () => client.close(),
+  };
 }
 
 function accessOf(options: Omit<PoolOptions, 'output'>): Access {
@@ -140,8 +144,18 @@ export function poolFailure(thrown: unknown, pool: Pick<PoolConnection, 'address
   if (error.code !== 'unavailable') return error;
   return new DxpuError(
     'unavailable',
-    `no answer from the manager at ${pool.address}: ${error.message}; is it running? dxpu status ` +
-      'shows what runs here, dxpu up starts what does not',
+    `${lossText(error, pool)}; is it running? dxpu status shows what runs here, dxpu up starts ` +
+      'what does not',
     { details: { ...error.details, manager: pool.address }, cause: error },
   );
+}
+
+/** Which manager does not answer, and why. */
+export function lossText(
+  { message }: DxpuError,
+  { address }: Pick<PoolConnection, 'address'>,
+): string {
+  return message.includes(address)
+    ? message
+    : `no answer from the manager at ${address}: ${message}`;
 }

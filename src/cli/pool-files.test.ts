@@ -2,7 +2,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } fr
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { preparePool, poolProcesses, readSizes } from './pool-files.ts';
+import { readBoxConfig } from './box-config.ts';
+import { readHostConfig } from './host-config.ts';
+import { poolProcesses, preparePool, readSizes } from './pool-files.ts';
 import { clientFile, configFile, poolFolder, sizesFile, storeFolder } from './pool-folder.ts';
 
 const root = mkdtempSync(path.join(os.tmpdir(), 'dxpu-pool-files-'));
@@ -62,5 +64,32 @@ describe('preparePool', () => {
     expect(readSizes(state)).toBeUndefined();
     await preparePool(state, SMALL);
     expect(readSizes(state)).toEqual(SMALL);
+  });
+});
+
+describe('the configurations', () => {
+  it('are what the processes read, for the smallest and the largest pool', async () => {
+    for (const sizes of [SMALL, { boxes: 2, gpus: 64, hosts: 1, slots: 31 }]) {
+      const state = newState();
+      await preparePool(state, sizes);
+      const [pcie, nvswitch] = ['b1', 'b2'].map((id) =>
+        readBoxConfig(configFile(state, `box-${id}`)),
+      );
+      expect(pcie).toMatchObject({ id: 'b1', kind: 'pcie' });
+      expect(pcie?.devices.map(({ nvlinkGroup }) => nvlinkGroup)).toEqual(
+        Array(sizes.gpus).fill(''),
+      );
+      // Every second box: all GPU nodes in one group.
+      expect(nvswitch?.kind).toBe('nvswitch');
+      expect(new Set(nvswitch?.devices.map(({ nvlinkGroup }) => nvlinkGroup))).toEqual(
+        new Set(['nv0']),
+      );
+      const host = readHostConfig(configFile(state, 'host-h1'));
+      expect(host.slots).toHaveLength(sizes.slots);
+      expect(host.manager?.address).toEqual(pcie?.manager?.address);
+      expect(
+        new Set([pcie, nvswitch].flatMap((box) => box?.listen.map(({ port }) => port))).size,
+      ).toBe(2);
+    }
   });
 });

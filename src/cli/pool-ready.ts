@@ -3,14 +3,15 @@ import { DxpuError } from '#base/errors';
 import type { GetStatusResponse } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import type { PoolConnection } from './pool-connection.ts';
 import type { PoolSizes } from './pool-files.ts';
+import { all, pathPages } from './pool-lists.ts';
 import { pause } from './pool-request.ts';
 import { formatDuration } from './quantity.ts';
 
 const LOOK_EACH_MS = 25;
 
 /**
- * Returns once every agent is connected and every GPU node reported. Fails with `deadline_exceeded` and
- * what is missing.
+ * Returns once every agent is connected, every GPU node reported, and each host has measured its path to
+ * each box. Fails with `deadline_exceeded` and what is missing.
  */
 export async function poolIsWhole(
   pool: PoolConnection,
@@ -23,15 +24,17 @@ export async function poolIsWhole(
   for (;;) {
     try {
       const status = await pool.pool.getStatus({}, { timeoutMs: 5000 });
-      const missing = [
-        ['boxes', sizes.boxes, status.boxesConnected],
-        ['hosts', sizes.hosts, status.hostsConnected],
-        ['GPU nodes', sizes.boxes * sizes.gpus, status.gpus],
-      ] as const;
-      last = missing
-        .filter(([, wanted, is]) => is < wanted)
-        .map(([what, wanted, is]) => `${is} of ${wanted} ${what} are there`)
-        .join(', ');
+      last = missing([
+        ['boxes connected', sizes.boxes, status.boxesConnected],
+        ['hosts connected', sizes.hosts, status.hostsConnected],
+        ['GPU nodes reported', sizes.boxes * sizes.gpus, status.gpus],
+      ]);
+      // Hosts learn of boxes from the manager: their links come last.
+      if (last === '') {
+        const paths = await all(pathPages(pool, {}));
+        const measured = paths.filter(({ up, roundTripNs }) => up && roundTripNs > 0);
+        last = missing([['paths measured', sizes.boxes * sizes.hosts, measured.length]]);
+      }
       if (last === '') return status;
     } catch (thrown) {
       const error = DxpuError.from(thrown);
@@ -50,3 +53,11 @@ export async function poolIsWhole(
     await pause(LOOK_EACH_MS);
   }
 }
+
+type Part = readonly [what: string, wanted: number, is: number];
+
+const missing = (parts: readonly Part[]): string =>
+  parts
+    .filter(([, wanted, is]) => is < wanted)
+    .map(([what, wanted, is]) => `${is} of ${wanted} ${what}`)
+    .join(', ');

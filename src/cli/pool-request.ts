@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CallOptions } from '@connectrpc/connect';
 import { DxpuError } from '#base/errors';
 import { printNote } from './output.ts';
-import { type PoolConnection, poolFailure } from './pool-connection.ts';
+import { lossText, type PoolConnection, poolFailure } from './pool-connection.ts';
 import { formatDuration } from './quantity.ts';
 
 /** A manager that works answers within milliseconds; a connection to a machine that is off hangs. */
@@ -54,8 +54,7 @@ export async function untilAnswered<T>(
       if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
       if (attempt === 1) {
         printNote(
-          `no answer from the manager at ${pool.address} (${error.message}); trying for ` +
-            `${formatDuration(deadline.leftMs * 1e6)} more`,
+          `${lossText(error, pool)}; trying for ${formatDuration(deadline.leftMs * 1e6)} more`,
         );
       }
     }

@@ -2,7 +2,7 @@
 import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { printNote } from './output.ts';
-import type { PoolConnection } from './pool-connection.ts';
+import { lossText, type PoolConnection } from './pool-connection.ts';
 import { bindingState } from './pool-columns.ts';
 import { followLog } from './pool-log.ts';
 import type { Deadline } from './pool-request.ts';
@@ -49,9 +49,9 @@ export async function waitForBindings(
         follow: true,
         signal: stop.signal,
         ...(bindings.length === 1 && only !== undefined ? { binding: only.id } : {}),
-        onLost: ({ message }) => {
-          lost = message;
-          progress.note(`lost the manager at ${pool.address} (${message}); waiting for it`);
+        onLost: (error) => {
+          lost = lossText(error, pool);
+          progress.note(`${lost}; waiting for it`);
         },
         onResumed: () => {
           lost = undefined;

@@ -8,13 +8,16 @@ import type { StreamStatus } from '#agent/daemon/manager-stream';
 import { stateFolder } from './state-folder.ts';
 import { DxpuError } from '#base/errors';
 
-interface CommonStatus {
-  /** Where its rows come from; `undefined` when they are those of its file. */
-  readonly manager?: StreamStatus | undefined;
+interface AnyStatus {
   readonly id: string;
   readonly pid: number;
   readonly config: string;
   readonly uptimeS: number;
+}
+
+interface CommonStatus extends AnyStatus {
+  /** Where its rows come from; `undefined` when they are those of its file. */
+  readonly manager?: StreamStatus | undefined;
   readonly stray: CounterReport;
   readonly links: readonly LinkReport[];
   readonly faults: {
@@ -37,7 +40,15 @@ export interface BoxStatus extends CommonStatus {
   readonly slots: readonly BoxSlotStatus[];
 }
 
-export type ProcessStatus = HostStatus | BoxStatus;
+export interface ManagerStatus extends AnyStatus {
+  readonly kind: 'manager';
+  readonly listen: readonly string[];
+}
+
+export type ProxyStatus = HostStatus | BoxStatus;
+export type ProcessStatus = ProxyStatus | ManagerStatus;
+
+export const isProxy = (status: ProcessStatus): status is ProxyStatus => status.kind !== 'manager';
 
 export interface ProcessSelection {
   readonly state?: string;

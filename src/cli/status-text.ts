@@ -4,20 +4,20 @@ import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
 import type { StreamStatus } from '#agent/daemon/manager-stream';
 import { formatTable } from './output.ts';
 import { formatDuration, formatSize } from './quantity.ts';
-import type { BoxStatus, HostStatus, ProcessStatus } from './status-report.ts';
+import type { BoxStatus, HostStatus, ProcessStatus, ProxyStatus } from './status-report.ts';
 
 const hex = (value: number): string => `0x${value.toString(16)}`;
 const yes = (value: boolean): string => (value ? 'yes' : 'no');
 const range = (window: Window): string => `${hex(window.base)}-${hex(window.limit)}`;
 
-export function tableText(status: ProcessStatus): string {
+export function tableText(status: ProxyStatus): string {
   const table = status.kind === 'host' ? hostTableText(status) : boxTableText(status);
   const manager = status.manager === undefined ? [] : [managerText(status.manager)];
   return [...manager, table, ...reasonLines(status)].join('\n');
 }
 
 /** A line for each slot of the table that is not in use: why, and the way out. */
-function reasonLines(status: ProcessStatus): string[] {
+function reasonLines(status: ProxyStatus): string[] {
   const what = status.kind === 'host' ? 'virtual slot' : 'slot';
   return status.slots
     .filter(({ reason }) => reason !== undefined)
@@ -68,17 +68,20 @@ function boxTableText(status: BoxStatus): string {
   );
 }
 
-/** TLP counts by kind and direction, a row a slot and kind. */
-export function countsText(status: ProcessStatus): string {
+/** TLP counts by kind and direction, a row a slot and kind; '' while there was no traffic. */
+export function countsText(status: ProxyStatus): string {
   const rows: (string | number)[][] = [];
   for (const { slot, counters } of status.slots) {
     const kinds = new Set([...Object.keys(counters.down), ...Object.keys(counters.up)]);
+    // Most slots of a large box may never have been used.
+    if (kinds.size === 0) continue;
     for (const kind of [...kinds].sort()) {
       rows.push([slot, kind, counters.down[kind] ?? 0, counters.up[kind] ?? 0]);
     }
     rows.push([slot, 'payload bytes', counters.downPayloadBytes, counters.upPayloadBytes]);
     if (status.kind === 'host') rows.push([slot, 'interrupts', '', counters.interrupts]);
   }
+  if (rows.length === 0) return '';
   return formatTable([status.kind === 'host' ? 'vslot' : 'slot', 'kind', 'down', 'up'], rows);
 }
 
@@ -99,11 +102,14 @@ export function linkText(link: LinkReport): string {
   return `link to ${link.peer}: ${link.state}${path}, ${rtt}${problem}`;
 }
 
-export function statusText(status: ProcessStatus): string {
+/** `log` is the file it writes to, where that is known. */
+export function statusText(status: ProcessStatus, log?: string): string {
   const lines = [
     `${status.kind} ${status.id}: pid ${status.pid}, up ${status.uptimeS.toFixed(0)} s, ${status.config}` +
-      (status.kind === 'box' ? `, listening on ${status.listen.join(', ')}` : ''),
+      (status.kind === 'host' ? '' : `, listening on ${status.listen.join(', ')}`),
   ];
+  if (log !== undefined) lines.push(`  log in ${log}`);
+  if (status.kind === 'manager') return lines.join('\n');
   if (status.manager !== undefined) lines.push(`  ${managerText(status.manager)}`);
   for (const link of status.links) lines.push(`  ${linkText(link)}`);
   const { delayNs, dropProbability, cutForNs } = status.faults;
@@ -135,7 +141,8 @@ export function statusText(status: ProcessStatus): string {
       );
     }
   }
-  lines.push(indent(countsText(status)));
+  const counts = countsText(status);
+  if (counts !== '') lines.push(indent(counts));
   const faults = faultLines(status);
   if (faults.length > 0) lines.push('  refused, dropped or answered with an error:', ...faults);
   return lines.join('\n');
@@ -149,7 +156,7 @@ function reasonText({ reason }: { readonly reason: string | undefined }): string
   return reason === undefined ? '' : `\n    ${reason}`;
 }
 
-function faultLines(status: ProcessStatus): string[] {
+function faultLines(status: ProxyStatus): string[] {
   const lines: string[] = [];
   const add = (where: string, counters: CounterReport): void => {
     for (const [reason, count] of Object.entries(counters.faults)) {

@@ -209,7 +209,9 @@ describe('bind --wait', () => {
     const { stdout, stderr } = await running;
     expect(pool.watchedFrom.at(-1)).toBe(4);
     expect(stdout).toMatch(/b2 +attached /);
-    expect(stderr).toContain('lost the manager at 127.0.0.1:7400');
+    expect(stderr).toContain(
+      'no answer from the manager at 127.0.0.1:7400: the connection was lost; waiting for it',
+    );
   });
 
   it('waits for one that will be tried again, ends with one that will not', async () => {

@@ -153,7 +153,7 @@ function unreached(result: WaitResult, goal: WaitGoal, timeoutNs: number): DxpuE
     result.end === 'stuck'
       ? failed.join('\n')
       : `not all ${goal} within ${formatDuration(timeoutNs)}` +
-        (result.lost === undefined ? '' : `: the manager does not answer (${result.lost})`);
+        (result.lost === undefined ? '' : `: ${result.lost}`);
   return new DxpuError(
     result.end === 'stuck' ? 'failed_precondition' : 'deadline_exceeded',
     `${what}\n${whatStays(result, goal)}`,

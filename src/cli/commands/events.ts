@@ -3,6 +3,7 @@ import { ListPrinter } from '../list-printer.ts';
 import { printNote, UsageError } from '../output.ts';
 import { LOG } from '../pool-columns.ts';
 import {
+  lossText,
   type PoolConnection,
   poolFailure,
   type PoolOptions,
@@ -47,9 +48,7 @@ export async function eventsOf(
       signal,
       ...(options.binding === undefined ? {} : { binding: options.binding }),
       ...(follow ? {} : { resumeWithinMs: RESUME_WITHIN_MS }),
-      onLost: ({ message }) => {
-        printNote(`lost the manager at ${pool.address} (${message}); resuming when it is back`);
-      },
+      onLost: (error) => printNote(`${lossText(error, pool)}; resuming when it is back`),
       onResumed: () => printNote('the manager is back; nothing was missed'),
     });
     for await (const { entry } of log) {

@@ -302,7 +302,7 @@ describe('events', () => {
     expect(thrown).toBeUndefined();
     expect(actions(stdout)).toEqual(['a1', 'a2', 'a3', 'a4', 'a5']);
     expect(fake.watchedFrom.slice(1).every((after) => after === 2)).toBe(true);
-    expect(stderr.match(/lost the manager/g)).toHaveLength(1);
+    expect(stderr.match(/resuming when it is back/g)).toHaveLength(1);
     expect(stderr).toContain('the manager is back; nothing was missed\n');
   });
 
