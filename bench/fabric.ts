@@ -1,7 +1,8 @@
 /**
  * The data plane against raw sockets: codec rate, round trip of an MMIO read through both proxies in
  * separate processes, payload rates of posted writes and DMA reads. Each block of the fabric is
- * followed by a block of its baseline between the same two processes on the same cores.
+ * followed by a block of its baseline between the same two processes on the same cores. Beside the rates
+ * stands the CPU time of both processes together, per byte or round trip: other load disturbs it less.
  *
  *     npm run bench -- fabric [--output json] [--blocks 10] [--only codec|round-trip|rates]
  */
@@ -10,7 +11,7 @@ import { createAuthority, issueCertificate } from '#identity/certificates';
 import type { PeerIdentity } from '#fabric/transport';
 import type { TlsCredentials } from '#identity/tls-identity';
 import { codecFigures } from './support/codec.ts';
-import { type Figure, figure, printFigures } from './support/figures.ts';
+import { type Figure, figure, type Pair, printFigures } from './support/figures.ts';
 import { canPin, PinnedProcess } from './support/pinned-process.ts';
 import {
   type Answer,
@@ -51,24 +52,40 @@ async function credentialsOf(): Promise<Record<'host' | 'box', TlsCredentials>> 
   };
 }
 
+async function cpuNs(processes: readonly PinnedProcess[]): Promise<number> {
+  let sum = 0;
+  for (const one of processes)
+    sum += (await one.ask<Extract<Answer, { cpuNs: number }>>({ op: 'cpu' })).cpuNs;
+  return sum;
+}
+
 /** Interleaves blocks of a measurement with blocks of its baseline. */
 async function pairs(
   host: PinnedProcess,
+  box: PinnedProcess,
   transport: TransportName,
   size: number,
   kind: Kind,
   baseline: Kind,
   amount: number,
-): Promise<{ value: number; baseline: number }[]> {
-  const measure = async (what: Kind): Promise<number> => {
+): Promise<Pair[]> {
+  const measure = async (what: Kind): Promise<{ value: number; cpuNs: number }> => {
     const message: ToHost = { op: 'measure', kind: what, transport, size, amount };
-    return (await host.ask<Extract<Answer, { value: number }>>(message)).value;
+    const before = await cpuNs([host, box]);
+    const { value } = await host.ask<Extract<Answer, { value: number }>>(message);
+    return { value, cpuNs: ((await cpuNs([host, box])) - before) / amount };
   };
-  const result: { value: number; baseline: number }[] = [];
+  const result: Pair[] = [];
   // The first block of each warms the code and is not counted.
   for (let block = -1; block < blocks; block++) {
-    const pair = { value: await measure(kind), baseline: await measure(baseline) };
-    if (block >= 0) result.push(pair);
+    const one = await measure(kind);
+    const raw = await measure(baseline);
+    if (block < 0) continue;
+    result.push({
+      value: one.value,
+      baseline: raw.value,
+      cpu: { value: one.cpuNs, baseline: raw.cpuNs },
+    });
   }
   return result;
 }
@@ -95,7 +112,7 @@ async function measurePair(
           figure(
             `MMIO read round trip, ${name}`,
             'ns',
-            await pairs(host, transport, 0, 'mmio-read', 'echo', ROUNDS),
+            await pairs(host, box, transport, 0, 'mmio-read', 'echo', ROUNDS),
             'ratio ≤ 1.3',
           ),
         );
@@ -113,7 +130,7 @@ async function measurePair(
             figure(
               `${what}, ${sizes}, ${name}`,
               'B/s',
-              await pairs(host, transport, size, kind, baseline, RATE_BYTES),
+              await pairs(host, box, transport, size, kind, baseline, RATE_BYTES),
               goal,
             ),
           );
