@@ -209,6 +209,36 @@ export class BoxProxy implements LinkUser, Timed {
     return done;
   }
 
+  linkWrites(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    stride: number,
+    count: number,
+  ): boolean {
+    const peer = this.#peerOf(link);
+    if (peer === undefined) return false;
+    const tlp = this.#scratch.borrow();
+    const done = this.#traffic.receiveWrites(
+      now,
+      peer,
+      slot,
+      generation,
+      bytes,
+      offset,
+      length,
+      tlp,
+      stride,
+      count,
+    );
+    this.#scratch.giveBack(tlp);
+    return done;
+  }
+
   /** Hosts have nothing to say about slots. */
   linkSlotState(): void {}
 

@@ -129,14 +129,10 @@ export class SlotPort implements DevicePort {
       wait(slot, peer);
       return false;
     }
-    const { waiting } = peer;
-    const othersWait = waiting.size > 0 && waiting.size > (waiting.has(slot) ? 1 : 0);
-    const cost = payloadBytes + OVERHEAD_BYTES;
-    if (othersWait && slot.sentInTurn > 0 && slot.sentInTurn + cost > fairShareBytes) {
-      wait(slot, peer);
-      return false;
-    }
-    return true;
+    if (!othersWait(slot, peer) || slot.sentInTurn === 0) return true;
+    if (slot.sentInTurn + payloadBytes + OVERHEAD_BYTES <= fairShareBytes) return true;
+    wait(slot, peer);
+    return false;
   }
 
   send(now: Nanos, tlp: Tlp): void {
@@ -167,6 +163,20 @@ export class SlotPort implements DevicePort {
     }
   }
 
+  sendWrites(now: Nanos, first: Tlp, count: number): number {
+    const slot = this.#slot;
+    const { peer, row } = slot;
+    if (peer?.link.sendWrites === undefined || row === undefined) return 0;
+    const cost = first.payloadBytes + OVERHEAD_BYTES;
+    // `canSend` has answered for the first one.
+    const fair = Math.floor((this.#options.fairShareBytes - slot.sentInTurn) / cost);
+    const most = othersWait(slot, peer) ? Math.min(count, Math.max(1, fair)) : count;
+    const sent = peer.link.sendWrites(now, slot.slot, row.generation, first, most);
+    slot.counters.countUp(first, sent);
+    slot.sentInTurn += sent * cost;
+    return sent;
+  }
+
   /** Invariant 6c: what cannot pass ends here. */
   #refuse(tlp: Tlp, flow: FlowClass): void {
     const slot = this.#slot;
@@ -178,6 +188,11 @@ export class SlotPort implements DevicePort {
     slot.outstanding.open(tlp, slot.slot, 0);
     slot.aborted.push(...slot.outstanding.takeAll());
   }
+}
+
+function othersWait(slot: BoxSlot, peer: BoxPeer): boolean {
+  const { waiting } = peer;
+  return waiting.size > 0 && waiting.size > (waiting.has(slot) ? 1 : 0);
 }
 
 function wait(slot: BoxSlot, peer: BoxPeer): void {

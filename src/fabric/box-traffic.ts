@@ -77,6 +77,31 @@ export class BoxTraffic {
     return true;
   }
 
+  /**
+   * A run of memory writes (`LinkUser.linkWrites`), the first decoded into `tlp`. What the fence asks
+   * is alike in all of them, and a device that takes a run changes nothing of it.
+   */
+  receiveWrites(
+    now: Nanos,
+    peer: BoxPeer,
+    slotNumber: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    tlp: Tlp,
+    stride: number,
+    count: number,
+  ): boolean {
+    const slot = this.#slots.at(slotNumber);
+    if (slot === undefined || !this.#isFresh(peer, slot, generation)) return false;
+    if (slot.device.receiveWrites === undefined) return false;
+    if (decodeTlp(bytes, offset, length, tlp) !== TlpDecode.OK) return false;
+    if (!slot.device.receiveWrites(now, tlp, stride, count)) return false;
+    slot.counters.countDown(tlp, count);
+    return true;
+  }
+
   #isFresh(peer: BoxPeer, slot: BoxSlot, generation: number): boolean {
     return (
       (slot.peer === peer || (this.#noPeerFence && slot.peer !== undefined)) &&

@@ -101,10 +101,15 @@ export class ConfigShadow {
     if (this.msi.covers(register)) this.msi.writeCompleted();
   }
 
+  /** Whether a memory write into [base, limit] may matter to this shadow. */
+  isWatched(base: number, limit: number): boolean {
+    return base <= this.#msixTableLimit && limit >= this.#msixTableBase;
+  }
+
   /** A memory write was passed on: it may be to the MSI-X table. */
   memoryWrite(tlp: Tlp): void {
     const address = tlpAddress(tlp);
-    if (address > this.#msixTableLimit || address + 4 * tlp.lengthDw <= this.#msixTableBase) return;
+    if (!this.isWatched(address, address + 4 * tlp.lengthDw - 1)) return;
     const { payload, payloadOffset, lengthDw } = tlp;
     for (let dw = 0; dw < lengthDw; dw++) {
       const word = (address + 4 * dw - this.#msixTableBase) / 4;

@@ -81,14 +81,17 @@ export class SlotCounters {
   /** Refused by the host proxy, by `Refusal`. */
   readonly refused = new Float64Array(REFUSAL_NAMES.length);
 
-  countDown(tlp: Tlp): void {
-    (this.down[tlp.kind] as number)++;
-    if (hasPayload(tlp.kind)) this.downPayloadBytes += tlp.payloadBytes;
+  /** `count` TLPs like this one have passed. */
+  countDown(tlp: Tlp, count = 1): void {
+    const { kind } = tlp;
+    this.down[kind] = (this.down[kind] as number) + count;
+    if (hasPayload(kind)) this.downPayloadBytes += count * tlp.payloadBytes;
   }
 
-  countUp(tlp: Tlp): void {
-    (this.up[tlp.kind] as number)++;
-    if (hasPayload(tlp.kind)) this.upPayloadBytes += tlp.payloadBytes;
+  countUp(tlp: Tlp, count = 1): void {
+    const { kind } = tlp;
+    this.up[kind] = (this.up[kind] as number) + count;
+    if (hasPayload(kind)) this.upPayloadBytes += count * tlp.payloadBytes;
   }
 
   countStale(tlp: Tlp): void {

@@ -35,11 +35,21 @@ export class SendCredits {
     );
   }
 
-  take(flow: FlowClass, payloadBytes: number): void {
+  /** For how many TLPs of this class and payload (at least one byte) there is credit. */
+  covers(flow: FlowClass, payloadBytes: number): number {
+    const index = flow * 2;
+    const limits = this.#limits;
+    const used = this.#used;
+    const tlps = ((limits[index] as number) - (used[index] as number)) | 0;
+    const units = ((limits[index + 1] as number) - (used[index + 1] as number)) | 0;
+    return Math.max(0, Math.min(tlps, Math.floor(units / ((payloadBytes + 15) >> 4))));
+  }
+
+  take(flow: FlowClass, payloadBytes: number, count = 1): void {
     const index = flow * 2;
     const used = this.#used;
-    used[index] = (used[index] as number) + 1;
-    used[index + 1] = (used[index + 1] as number) + ((payloadBytes + 15) >> 4);
+    used[index] = (used[index] as number) + count;
+    used[index + 1] = (used[index + 1] as number) + count * ((payloadBytes + 15) >> 4);
   }
 
   /**
@@ -101,11 +111,31 @@ export class ReceiveCredits {
     this.#kept[index + 1] = (this.#kept[index + 1] as number) + units;
   }
 
-  /** The TLP just received is done with. */
-  free(flow: number, units: number): void {
+  /** Whether `count` TLPs that take `units` each may come: then none of them lacks credit. */
+  covers(flow: number, units: number, count: number): boolean {
+    const index = flow * 2;
+    const tlps = ((this.#received[index] as number) + count) >>> 0;
+    const data = ((this.#received[index + 1] as number) + count * units) >>> 0;
+    return (
+      ((tlps - (this.#advertised[index] as number)) | 0) <= 0 &&
+      ((data - (this.#advertised[index + 1] as number)) | 0) <= 0
+    );
+  }
+
+  /** `count` TLPs that `covers` spoke of have come and are done with. */
+  pass(flow: number, units: number, count: number): void {
+    const index = flow * 2;
+    const received = this.#received;
+    received[index] = (received[index] as number) + count;
+    received[index + 1] = (received[index + 1] as number) + count * units;
+    this.free(flow, count * units, count);
+  }
+
+  /** The TLP just received, or `count` of them, are done with. */
+  free(flow: number, units: number, count = 1): void {
     const index = flow * 2;
     const granted = this.granted;
-    granted[index] = (granted[index] as number) + 1;
+    granted[index] = (granted[index] as number) + count;
     granted[index + 1] = (granted[index + 1] as number) + units;
   }
 

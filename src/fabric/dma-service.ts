@@ -58,6 +58,18 @@ export class DmaService {
     writeEnabled(memory, at + last, payload, payloadOffset + last, tlp.lastBe);
   }
 
+  /** Does `count` writes that are a run and lie in `region`, their payloads `stride` bytes apart. */
+  writeRun(first: Tlp, region: MemoryRegion, stride: number, count: number): void {
+    const { payload, payloadBytes } = first;
+    let at = tlpAddress(first) - region.base;
+    let from = first.payloadOffset;
+    for (let index = 0; index < count; index++) {
+      copyBytes(region.bytes, at, payload, from, payloadBytes);
+      at += payloadBytes;
+      from += stride;
+    }
+  }
+
   /**
    * Answers a memory read that lies in `region`, from byte number `answered` on, with completions of
    * at most `maxPayloadBytes`, as long as the link takes them. Returns how many bytes have been

@@ -64,6 +64,23 @@ export class HostDownstream {
     else this.#send(now, slot, tlp);
   }
 
+  /** A run of memory writes to one slot; returns how many went (`DownstreamFabric.requestWrites`). */
+  writes(now: Nanos, first: Tlp, count: number): number {
+    if (!hasSafeAddress(first)) return 0;
+    const { table, slotOfRow } = this.#routes;
+    const address = tlpAddress(first);
+    const last = address + count * first.payloadBytes - 1;
+    // A run is shorter than the gap between two windows: what has both its ends in a row has all of it.
+    const index = table.rowOfAddress(address);
+    const slot = index === table.rowOfAddress(last) ? slotOfRow[index] : undefined;
+    const { row, link } = slot ?? {};
+    if (slot === undefined || row === undefined || link?.sendWrites === undefined) return 0;
+    if (slot.shadow.isWatched(address, last)) return 0;
+    const sent = link.sendWrites(now, row.slot, row.generation, first, count);
+    slot.counters.countDown(first, sent);
+    return sent;
+  }
+
   #slotOfAddress(tlp: Tlp): HostSlot | undefined {
     return this.#routes.slotOfRow[this.#routes.table.rowOfAddress(tlpAddress(tlp))];
   }

@@ -201,6 +201,10 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     this.#downstream.request(now, tlp);
   }
 
+  requestWrites(now: Nanos, first: Tlp, count: number): number {
+    return this.#downstream.writes(now, first, count);
+  }
+
   /**
    * Sends what was queued since the last call. The owner calls it at the end of each turn, so that
    * what a turn has caused leaves in as few frames as hold it. A link does it for its own turns.
@@ -270,6 +274,35 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     if (!done) {
       peer.kept.push(slot, generation, bytes, offset, length, tlp.payloadBytes, answered);
     }
+    this.#scratch.giveBack(tlp);
+    return done;
+  }
+
+  linkWrites(
+    _now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    stride: number,
+    count: number,
+  ): boolean {
+    const peer = this.#peerOf(link);
+    if (peer === undefined) return false;
+    const tlp = this.#scratch.borrow();
+    const done = this.#upstream.receiveWrites(
+      peer,
+      slot,
+      generation,
+      bytes,
+      offset,
+      length,
+      tlp,
+      stride,
+      count,
+    );
     this.#scratch.giveBack(tlp);
     return done;
   }

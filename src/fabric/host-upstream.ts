@@ -8,7 +8,7 @@ import type { Nanos } from '#base/units';
 import { UncorrectableError } from '#pcie/aer';
 import { requestByteCount } from '#pcie/completion';
 import type { RootSide } from '#pcie/root-port';
-import { CompletionStatus, FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
+import { CompletionStatus, FlowClass, flowClassOf, type Tlp, tlpAddress } from '#pcie/tlp';
 import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { readLittleEndian32 } from './config-shadow.ts';
 import { type Containment, isAtomic, operandBytes, Verdict } from './containment.ts';
@@ -121,6 +121,35 @@ export class HostUpstream {
       return DONE;
     }
     return this.#access(now, peer, slot, slotNumber, generation, tlp, answered);
+  }
+
+  /**
+   * A run of memory writes (`LinkUser.linkWrites`), the first decoded into `tlp`. All that is checked
+   * of a TLP but its address is alike in all of them, and all their addresses lie in one region: what
+   * the first may do, all may. Nothing here can change that between two of them.
+   */
+  receiveWrites(
+    peer: HostPeer,
+    slotNumber: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    tlp: Tlp,
+    stride: number,
+    count: number,
+  ): boolean {
+    const slot = this.#slotOf(peer, slotNumber);
+    if (slot === undefined || !this.#isFresh(peer, slot, generation)) return false;
+    if (decodeTlp(bytes, offset, length, tlp) !== TlpDecode.OK) return false;
+    if (tlp.payloadBytes > slot.shadow.maxPayloadBytes) return false;
+    const verdict = this.#containment.check(tlp, slot.shadow, this.#routes.table);
+    if (verdict !== Verdict.MEMORY) return false;
+    const region = assertDefined(this.#containment.region, 'a passed access lies in a region');
+    if (tlpAddress(tlp) + count * tlp.payloadBytes - 1 > region.limit) return false;
+    this.#dma.writeRun(tlp, region, stride, count);
+    slot.counters.countUp(tlp, count);
+    return true;
   }
 
   #access(

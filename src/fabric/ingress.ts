@@ -3,6 +3,7 @@
  * dropped, and what the peer should be told about it is noted here until a frame goes out.
  */
 import type { Nanos } from '#base/units';
+import { FlowClass } from '#pcie/tlp';
 import { ReceiveCredits } from './credits.ts';
 import {
   dataUnitsOf,
@@ -14,6 +15,7 @@ import {
 import type { LinkCounters } from './link-counters.ts';
 import { type LinkOptions, type LinkTap, TapDirection } from './link-options.ts';
 import type { LinkPort, LinkUser, SlotState } from './link-user.ts';
+import { runOfEntries } from './run-of-entries.ts';
 import { advance, distance } from './sequence.ts';
 
 /** What an ingress needs of the peer: how much it can have unacknowledged. */
@@ -121,6 +123,51 @@ export class Ingress {
     this.urgent = true;
   }
 
+  /**
+   * Offers a run to the user; false when nothing has happened. The same as one by one: there is credit
+   * for all of them, and a user that takes a run ends no session by it.
+   */
+  #deliverRun(
+    now: Nanos,
+    view: DataView,
+    bytes: Uint8Array,
+    offset: number,
+    count: number,
+  ): boolean {
+    const at = bytes.byteOffset + offset;
+    const units = dataUnitsOf(view.getUint32(at + ENTRY_HEADER_BYTES));
+    const { POSTED } = FlowClass;
+    if (!this.credits.covers(POSTED, units, count)) return false;
+    const slot = view.getUint16(at + 2);
+    const length = tlpBytesOf(view, at);
+    const stride = ENTRY_HEADER_BYTES + length;
+    const first = offset + ENTRY_HEADER_BYTES;
+    const generation = generationOf(view, at);
+    const link = this.#link;
+    const taken = this.#user.linkWrites?.(
+      now,
+      link,
+      slot,
+      generation,
+      bytes,
+      first,
+      length,
+      stride,
+      count,
+    );
+    if (taken !== true) return false;
+    this.credits.pass(POSTED, units, count);
+    const counters = this.#counters.in;
+    counters.tlps[POSTED] += count;
+    counters.tlpBytes[POSTED] += count * length;
+    if (this.tap !== undefined) {
+      for (let index = 0; index < count; index++) {
+        this.tap(now, TapDirection.IN, slot, bytes, first + index * stride, length);
+      }
+    }
+    return true;
+  }
+
   #deliver(
     now: Nanos,
     entries: number,
@@ -135,11 +182,23 @@ export class Ingress {
     const noCreditCheck = this.#options.faults.noCreditCheck === true;
     const base = bytes.byteOffset;
     let offset = from;
+    /** Entries before this one have been offered as a run, in vain. */
+    let single = 0;
     for (let index = 0; index < entries; index++) {
+      if (index >= single && user.linkWrites !== undefined) {
+        const count = runOfEntries(view, base + offset, entries - index);
+        if (count > 1) {
+          if (this.#deliverRun(now, view, bytes, offset, count)) {
+            index += count - 1;
+            offset += count * (ENTRY_HEADER_BYTES + tlpBytesOf(view, base + offset));
+            continue;
+          }
+          single = index + count;
+        }
+      }
       const word = view.getUint32(base + offset);
-      const sizes = view.getUint32(base + offset + 4);
-      const generation = (sizes & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(base + offset + 8);
-      const length = (sizes >>> 21) * 4;
+      const generation = generationOf(view, base + offset);
+      const length = tlpBytesOf(view, base + offset);
       const slot = word & 0xffff;
       offset += ENTRY_HEADER_BYTES;
       if (word >>> 24 === EntryKind.TLP) {
@@ -167,4 +226,13 @@ export class Ingress {
     }
     return undefined;
   }
+}
+
+/** Fields of the entry header at `at`, as frame.ts lays it out. */
+function tlpBytesOf(view: DataView, at: number): number {
+  return (view.getUint32(at + 4) >>> 21) * 4;
+}
+
+function generationOf(view: DataView, at: number): number {
+  return (view.getUint32(at + 4) & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(at + 8);
 }

@@ -29,6 +29,12 @@ export interface LinkPort {
    * full, as credits and the ordering table allow. Only while the session is up.
    */
   sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void;
+  /**
+   * Puts a run of memory writes (pcie/write-run.ts) into frames: `first`, and up to `count` − 1 more.
+   * Returns how many it took, as many as one frame, the credits and the buffers have room for; 0 when
+   * the first has to be queued. Calls nothing back.
+   */
+  sendWrites?(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number;
   /** Queues a slot state behind everything queued so far. TLPs queued later may overtake it. */
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void;
   /** Sends what is queued, in as few frames as hold it. */
@@ -53,6 +59,23 @@ export interface LinkUser {
     bytes: Uint8Array,
     offset: number,
     length: number,
+  ): boolean;
+  /**
+   * `count` TLPs that arrived one behind the other and are a run of memory writes (pcie/write-run.ts),
+   * but for their validity, which nobody has looked at: `length` bytes each, `stride` bytes apart. Returns
+   * true when all are done with, as `linkTlp` would have done them; false when nothing has happened and
+   * they are to come to it one by one.
+   */
+  linkWrites?(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    stride: number,
+    count: number,
   ): boolean;
   linkSlotState(
     now: Nanos,

@@ -17,6 +17,7 @@ import type { DownstreamFabric } from '#pcie/root-port';
 import { readChunk, setMemoryRead } from '#pcie/split';
 import { Accepted, CompletionTracker, Expect, TagPool } from '#pcie/tags';
 import { CompletionStatus, FlowClass, Tlp } from '#pcie/tlp';
+import { runOfWrites } from '#pcie/write-run';
 import {
   nextWriteBytes,
   paddedBytes,
@@ -245,6 +246,17 @@ export class RequestEngine {
     const payloadBytes = paddedBytes(access, bytes);
     if (!fabric.canRequest(index, FlowClass.POSTED, payloadBytes)) return false;
     setWriteRequest(this.#tlp, access, bytes, this.#staging);
+    // The last one ends the access: it goes by itself.
+    const run = runOfWrites(
+      access.address + access.issued,
+      access.bytes - access.issued - 1,
+      slot.maxPayloadBytes,
+    );
+    if (run > 1 && fabric.requestWrites !== undefined) {
+      const sent = fabric.requestWrites(now, this.#tlp, run);
+      access.issued += sent * bytes;
+      if (sent > 0) return true;
+    }
     access.issued += bytes;
     const isLast = access.issued === access.bytes;
     // Out of the queue first: the fabric may report the link down from inside the call.

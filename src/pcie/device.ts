@@ -24,6 +24,12 @@ export interface DevicePort {
   canSend(flow: FlowClass, payloadBytes: number): boolean;
   /** Takes a TLP upstream; copied before the call returns. Only after `canSend`. */
   send(now: Nanos, tlp: Tlp): void;
+  /**
+   * Takes a run of memory writes (write-run.ts) upstream: `first`, and up to `count` − 1 more; copied
+   * before the call returns. Only after `canSend` for the first. Returns how many it took; 0 when the
+   * first is to be sent by itself. Calls nothing back. A port need not have it.
+   */
+  sendWrites?(now: Nanos, first: Tlp, count: number): number;
 }
 
 export interface Device extends Timed {
@@ -35,6 +41,12 @@ export interface Device extends Timed {
    * number (2.2.6.2). The record and its payload are valid during the call alone.
    */
   receive(now: Nanos, tlp: Tlp): void;
+  /**
+   * A run of `count` valid memory writes (write-run.ts) from upstream. `first` is the record of the
+   * first; the payloads lie `stride` bytes apart. Returns true when all are done as `receive` would
+   * have done them, false when nothing was. A device need not have it.
+   */
+  receiveWrites?(now: Nanos, first: Tlp, stride: number, count: number): boolean;
   /** `canSend` may have become true again. */
   resume(now: Nanos): void;
   /**

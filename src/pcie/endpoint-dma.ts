@@ -9,7 +9,7 @@
  * Order: writes of one channel leave in the order they were asked for, so that a fence or an
  * interrupt comes behind the data before it. A read leaves behind the writes its channel was given
  * before it, and never holds up a write. Between channels nothing is promised: they take turns, one
- * TLP each.
+ * TLP or one run of writes each.
  */
 import { assert, assertDefined } from '#base/assert';
 import { copyBytes } from '#base/copy-bytes';
@@ -25,6 +25,7 @@ import {
 } from './endpoint-transfer.ts';
 import { readChunk, setMemoryRead, setMemoryWrite, writeChunk } from './split.ts';
 import { FlowClass, Tlp } from './tlp.ts';
+import { runOfWrites } from './write-run.ts';
 
 export interface DmaOptions {
   readonly channels: number;
@@ -255,6 +256,14 @@ export class DmaEngine implements ReadsUser {
       copyBytes(this.#padded, lead, transfer.memory, source, bytes);
       tlp.payload = this.#padded;
       tlp.payloadOffset = 0;
+    }
+    // The last one ends the transfer: it goes by itself.
+    const run = runOfWrites(address, remaining - 1, this.limits.maxPayloadBytes);
+    if (run > 1 && port.sendWrites !== undefined) {
+      const sent = port.sendWrites(now, tlp, run);
+      transfer.sentBytes += sent * bytes;
+      this.writeRequests += sent;
+      if (sent > 0) return true;
     }
     transfer.sentBytes += bytes;
     this.writeRequests++;

@@ -105,6 +105,21 @@ export class MemoryResponder {
     return true;
   }
 
+  /** Does `count` writes that are a run, or returns false when they do not all lie in one memory BAR. */
+  writeRun(first: Tlp, stride: number, count: number): boolean {
+    const { payload, payloadBytes } = first;
+    const target = this.#find(tlpAddress(first), count * payloadBytes);
+    if (target?.kind !== 'memory') return false;
+    let at = this.#bars.matchedOffset;
+    let from = first.payloadOffset;
+    for (let index = 0; index < count; index++) {
+      copyBytes(target.memory, at, payload, from, payloadBytes);
+      at += payloadBytes;
+      from += stride;
+    }
+    return true;
+  }
+
   #find(address: number, bytes: number): BarTarget | undefined {
     const index = this.#bars.match(address, bytes);
     return index < 0

@@ -206,6 +206,15 @@ export class Endpoint implements Timed {
     }
   }
 
+  /**
+   * A run of valid memory writes (`Device.receiveWrites`): taken when the first is fit to be written and
+   * all lie in one BAR with memory behind it. Writing there changes nothing that is asked of the others.
+   */
+  receiveWrites(_now: Nanos, first: Tlp, stride: number, count: number): boolean {
+    if (first.payloadBytes > this.dma.limits.maxPayloadBytes || first.poisoned) return false;
+    return this.#acceptsMemory(first) && this.#memory.writeRun(first, stride, count);
+  }
+
   resume(now: Nanos): void {
     if (this.#ackOwed) this.#acknowledgeTurnOff(now);
     this.dma.pump(now);

@@ -5,6 +5,7 @@
  * A header is handled as its three or four double words, DW 0 to 3, bit 31 being byte 0 bit 7.
  */
 import { AssertionError } from '#base/assert';
+import { copyBytes } from '#base/copy-bytes';
 import { computeEcrc } from './ecrc.ts';
 import {
   checkRules,
@@ -16,7 +17,7 @@ import {
   TlpLayout,
 } from './tlp-rules.ts';
 import { CompletionStatus, type Tlp, type TlpKind } from './tlp.ts';
-import { copyWords, reaches, readBigEndian, writeBigEndian, writeHeader } from './word-copy.ts';
+import { reaches, readBigEndian, writeBigEndian, writeHeader } from './word-copy.ts';
 
 export { TLP_DECODE_NAMES, TlpDecode } from './tlp-rules.ts';
 
@@ -175,7 +176,7 @@ function write(
   }
   writeHeader(bytes, offset, headerBytes, dw0, dw1, dw2, dw3);
   if (payloadBytes !== 0) {
-    copyWords(bytes, (offset + headerBytes) | 0, tlp.payload, tlp.payloadOffset, payloadBytes);
+    copyBytes(bytes, (offset + headerBytes) | 0, tlp.payload, tlp.payloadOffset, payloadBytes);
   }
   if (digest) writeBigEndian(bytes, offset + size - 4, computeEcrc(bytes, offset, size - 4));
   return size;

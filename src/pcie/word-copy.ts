@@ -1,81 +1,10 @@
 /**
- * Words in and out of byte arrays, quickly. Where both places are 4-byte aligned, as frames and
- * payloads are, whole words move through word views of the underlying buffers, kept from the last call;
- * that is several times faster than a byte loop, and makes no view object as `set(subarray())` does.
+ * Double words in and out of byte arrays, quickly: where the place is 4-byte aligned, as frames are,
+ * through a word view of the underlying buffer, kept from the last call.
  */
+import { wordViewsOf } from '#base/copy-bytes';
 
-// The views in use, for writing and for reading. `byteOffset` is kept too, being slow to ask for.
-let target: Uint8Array = new Uint8Array(4);
-let targetBase = 0;
-let targetWords = new Int32Array(target.buffer);
-let source: Uint8Array = target;
-let sourceBase = 0;
-let sourceWords = targetWords;
-
-// The arrays seen last, so that going round among a few buffers makes no views.
-const KEPT = 8;
-const keptBytes: Uint8Array[] = new Array<Uint8Array>(KEPT).fill(target);
-const keptWords: Int32Array[] = new Array<Int32Array>(KEPT).fill(targetWords);
-let oldest = 0;
-
-// Above this one short-lived view costs less than the loop.
-const LOOP_LIMIT_BYTES = 256;
-
-function wordsOf(bytes: Uint8Array): Int32Array {
-  for (let i = 0; i < KEPT; i++) if (keptBytes[i] === bytes) return keptWords[i] as Int32Array;
-  const words = new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2);
-  keptBytes[oldest] = bytes;
-  keptWords[oldest] = words;
-  oldest = (oldest + 1) % KEPT;
-  return words;
-}
-
-function useTarget(bytes: Uint8Array): void {
-  targetWords = wordsOf(bytes);
-  targetBase = bytes.byteOffset;
-  target = bytes;
-}
-
-function useSource(bytes: Uint8Array): void {
-  sourceWords = wordsOf(bytes);
-  sourceBase = bytes.byteOffset;
-  source = bytes;
-}
-
-/** Copies `length` bytes, a multiple of 4; both ranges must lie inside, and not overlap. */
-export function copyWords(
-  to: Uint8Array,
-  toOffset: number,
-  from: Uint8Array,
-  fromOffset: number,
-  length: number,
-): void {
-  if (length > LOOP_LIMIT_BYTES) {
-    to.set(from.subarray(fromOffset, fromOffset + length), toOffset);
-    return;
-  }
-  if (to !== target) useTarget(to);
-  if (from !== source) useSource(from);
-  const toByte = (targetBase + toOffset) | 0;
-  const fromByte = (sourceBase + fromOffset) | 0;
-  if (((toByte | fromByte) & 3) !== 0) {
-    for (let i = 0; i < length; i++) to[toOffset + i] = from[fromOffset + i] as number;
-    return;
-  }
-  const words = targetWords;
-  const fromWords = sourceWords;
-  // The `| 0` spare the overflow checks of index arithmetic: the loop takes half the time.
-  let t = toByte >> 2;
-  let f = fromByte >> 2;
-  const end = (t + (length >> 2)) | 0;
-  for (; ((t + 4) | 0) <= end; t = (t + 4) | 0, f = (f + 4) | 0) {
-    words[t] = fromWords[f] as number;
-    words[(t + 1) | 0] = fromWords[(f + 1) | 0] as number;
-    words[(t + 2) | 0] = fromWords[(f + 2) | 0] as number;
-    words[(t + 3) | 0] = fromWords[(f + 3) | 0] as number;
-  }
-  for (; t < end; t = (t + 1) | 0, f = (f + 1) | 0) words[t] = fromWords[f] as number;
-}
+let target = wordViewsOf(new Uint8Array(4));
 
 /** Whether word views have the byte order that `writeHeader` turns words into. */
 const LITTLE_ENDIAN = new Uint8Array(new Int32Array([1]).buffer)[0] === 1;
@@ -90,8 +19,8 @@ export function writeHeader(
   dw2: number,
   dw3: number,
 ): void {
-  if (to !== target) useTarget(to);
-  const at = (targetBase + offset) | 0;
+  if (to !== target.bytes) target = wordViewsOf(to);
+  const at = (target.base + offset) | 0;
   if ((at & 3) !== 0 || !LITTLE_ENDIAN) {
     writeBigEndian(to, offset, dw0);
     writeBigEndian(to, offset + 4, dw1);
@@ -100,7 +29,7 @@ export function writeHeader(
     return;
   }
   // Bytes are swapped in place: as a function that would be four calls, too many to be inlined.
-  const words = targetWords;
+  const { words } = target;
   const i = at >> 2;
   words[i] = (dw0 << 24) | ((dw0 & 0xff00) << 8) | ((dw0 >>> 8) & 0xff00) | (dw0 >>> 24);
   words[(i + 1) | 0] = (dw1 << 24) | ((dw1 & 0xff00) << 8) | ((dw1 >>> 8) & 0xff00) | (dw1 >>> 24);
