@@ -16,7 +16,7 @@ import { explain } from './explain.ts';
 import { holds } from './holds.ts';
 import { plan } from './plan.ts';
 
-const RUNS = { numRuns: 1500 };
+const RUNS = { numRuns: 500 };
 
 function forAll(check: (pool: SmallPool, demand: Demand) => void): void {
   fc.assert(fc.property(anyPool, anyDemand, check), RUNS);

@@ -27,6 +27,8 @@ it('the smallest window that fits, so that large ones are left', () => {
   const small = shapeOf(needs(4), slots);
   const large = shapeOf(needs(32), slots);
   expect(assignSlots([small, large, small])).toEqual([0, 2, 1]);
+  // The largest needs choose first.
+  expect(assignSlots([small, shapeOf(needs(8), slots)])).toEqual([1, 0]);
 });
 
 it('equal windows are taken in the order of slots', () => {
