@@ -114,6 +114,10 @@ export class CorePool implements PoolSink {
     for (let round = 0; round < 200; round++) {
       let isBusy = false;
       for (const proxy of this.proxies()) if (proxy.work()) isBusy = true;
+      if (this.core.nextDeadlineNs() <= this.now) {
+        this.core.tick(this.now);
+        isBusy = true;
+      }
       this.turn();
       if (!isBusy) return;
     }

@@ -139,8 +139,7 @@ export class CommandDesk {
     this.#log(caller, command.requestId, binding, 'reserved', `for host ${record.host}`);
     facts.boxSlot(boxSlot, false);
     facts.hostSlot(hostSlot);
-    reconciler.adopt(binding);
-    reconciler.begin(now, binding);
+    reconciler.reserve(now, binding);
     return record;
   }
 

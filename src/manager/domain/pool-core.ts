@@ -144,7 +144,8 @@ export class PoolCore implements Pool {
 
   nextDeadlineNs(): number {
     if (!this.#hasBegun) return 0;
-    return Math.min(this.#reconciler.nextDeadlineNs(), this.#peers.nextDeadlineNs());
+    const nextNs = Math.min(this.#reconciler.nextDeadlineNs(), this.#peers.nextDeadlineNs());
+    return Math.max(nextNs, this.#now);
   }
 
   tick(now: Nanos): void {
@@ -154,12 +155,14 @@ export class PoolCore implements Pool {
   takeBatch(): Batch | undefined {
     this.#orders.makeOrders(this.#now);
     const batch = this.#journal.take();
+    this.#reconciler.seal();
     this.#outbox.seal(batch?.log ?? []);
     return batch;
   }
 
   committed(now: Nanos): void {
     this.#now = now;
+    this.#reconciler.committed();
     this.#outbox.release();
   }
 

@@ -48,6 +48,9 @@ export class Reconciler {
   readonly #touchedHostSlots = new Set<HostSlot>();
   /** Nobody confirmed their generation yet: the ones a restored store may give out again. */
   readonly #unconfirmed = new Set<Binding>();
+  /** New ones, by where the batch is that makes them durable. */
+  #made: Binding[] = [];
+  #sealed: Binding[] = [];
   /** How many there are in each state. */
   readonly counts = new Map<BindingState, number>();
 
@@ -55,7 +58,7 @@ export class Reconciler {
     this.#parts = parts;
   }
 
-  /** Takes charge of a binding that the store or a command has made. */
+  /** Takes charge of a binding that the store remembers. */
   adopt(binding: Binding): void {
     this.#count(binding.record.state, 1);
   }
@@ -64,6 +67,25 @@ export class Reconciler {
   begin(now: Nanos, binding: Binding): void {
     this.#enter(now, binding);
     this.touch(binding);
+  }
+
+  /** Takes charge of a new binding, which is looked at once it is durable. */
+  reserve(now: Nanos, binding: Binding): void {
+    this.adopt(binding);
+    this.#enter(now, binding);
+    this.#made.push(binding);
+  }
+
+  /** A batch was taken: with all bindings made so far. */
+  seal(): void {
+    this.#sealed.push(...this.#made);
+    this.#made = [];
+  }
+
+  /** Those batches are durable: `settle` takes their new bindings on. */
+  committed(): void {
+    for (const binding of this.#sealed) this.touch(binding);
+    this.#sealed = [];
   }
 
   touch(binding: Binding): void {
@@ -80,8 +102,9 @@ export class Reconciler {
     else this.#touched.add(slot.binding);
   }
 
+  /** 0 while something was touched: then it is time at once. */
   nextDeadlineNs(): number {
-    return this.#deadlines.nextNs();
+    return this.#touched.size > 0 ? 0 : this.#deadlines.nextNs();
   }
 
   /** Touches the bindings whose time is over. */
