@@ -4,10 +4,9 @@
  */
 import type {
   AgentHello,
+  AgentOrder,
   AgentReport,
-  BoxOrder,
   BoxSlotReport,
-  HostOrder,
   HostSlotReport,
   PathReport,
 } from '#proto/agent-messages';
@@ -19,6 +18,7 @@ const BAR2_BYTES = 16 * MIB;
 /** Windows of a virtual slot: 1 MiB below 4 GiB, 16 MiB above. */
 const NON_PREFETCHABLE_BASE = 0xe000_0000;
 const PREFETCHABLE_BASE = 2 ** 38;
+const COME_BACK_MS = 5;
 
 export interface Sizes {
   /** Hosts and boxes of a zone see each other and nobody else. */
@@ -52,18 +52,21 @@ class Voice {
 export class InstantAgents {
   readonly hosts: readonly string[];
   readonly #voice = new Voice();
+  readonly #agents: Agent[] = [];
 
   /** Opens a session for each agent; all have reported once the turn is over. */
   constructor(shell: Shell, sizes: Sizes) {
     const hosts: string[] = [];
     for (let zone = 0; zone < sizes.zones; zone++) {
       for (let box = 0; box < sizes.boxesPerZone; box++) {
-        openBox(shell, this.#voice, `b${zone}-${box}`, `z${zone}`, sizes.slotsPerBox);
+        const plane = new InstantBox(`b${zone}-${box}`, `z${zone}`, sizes.slotsPerBox);
+        this.#agents.push(new Agent(shell, this.#voice, plane));
       }
       for (let host = 0; host < sizes.hostsPerZone; host++) {
         const id = `h${zone}-${host}`;
         hosts.push(id);
-        openHost(shell, this.#voice, id, `z${zone}`, sizes.slotsPerHost);
+        const plane = new InstantHost(id, `z${zone}`, sizes.slotsPerHost);
+        this.#agents.push(new Agent(shell, this.#voice, plane));
       }
     }
     this.hosts = hosts;
@@ -78,54 +81,106 @@ export class InstantAgents {
   release(): void {
     this.#voice.release();
   }
+
+  /** They leave and do not come back. */
+  stop(): void {
+    for (const agent of this.#agents) agent.stop();
+  }
 }
 
-function open(
-  shell: Shell,
-  hello: AgentHello,
-  order: (session: AgentSession, order: BoxOrder | HostOrder) => void,
-): AgentSession {
-  const session = shell.openSession(hello, {
-    order: (given) => order(session, given),
-    end: (error) => {
-      throw error;
-    },
-  });
-  return session;
+/** What an agent reports and takes orders for. */
+interface Plane {
+  readonly hello: AgentHello;
+  whole(): AgentReport;
+  /** Puts an order in force, and says what changed by it. */
+  apply(order: AgentOrder): AgentReport;
 }
 
-function openBox(shell: Shell, voice: Voice, id: string, zone: string, slots: number): void {
-  const reports: BoxSlotReport[] = Array.from({ length: slots }, (_, slot) => ({
-    slot,
-    node: {
-      uuid: `${id}-${slot}`,
-      model: 'accel',
-      memoryBytes: BAR2_BYTES,
-      nvlinkGroup: '',
-      bars: [
-        { index: 0, sizeBytes: BAR0_BYTES, prefetchable: false, is64: false },
-        { index: 2, sizeBytes: BAR2_BYTES, prefetchable: true, is64: true },
-      ],
-    },
-    state: 'unused',
-    clean: true,
-    row: undefined,
-    reason: '',
-  }));
-  const hello: AgentHello = {
-    kind: 'box',
-    id,
-    instance: '1',
-    version: 'bench',
-    boxKind: 'pcie',
-    zone,
-    endpoints: [{ path: 'p', address: '127.0.0.1:1' }],
-  };
-  const session = open(shell, hello, (to, order) => {
-    if (order.kind !== 'box') return;
+/** One agent, which comes back when the manager ends its session. */
+class Agent {
+  readonly #shell: Shell;
+  readonly #voice: Voice;
+  readonly #plane: Plane;
+  #session: AgentSession | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(shell: Shell, voice: Voice, plane: Plane) {
+    this.#shell = shell;
+    this.#voice = voice;
+    this.#plane = plane;
+    this.#open();
+  }
+
+  #open(): void {
+    try {
+      const session = this.#shell.openSession(this.#plane.hello, {
+        order: (order) => {
+          const report = this.#plane.apply(order);
+          this.#voice.say(() => session.report(report));
+        },
+        end: () => this.#comeBack(),
+      });
+      this.#session = session;
+      session.report(this.#plane.whole());
+    } catch {
+      // The manager has just lost a commit, and takes nobody yet.
+      this.#comeBack();
+    }
+  }
+
+  #comeBack(): void {
+    if (!this.#isStopped) this.#retry = setTimeout(() => this.#open(), COME_BACK_MS);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#retry);
+    this.#session?.close();
+  }
+}
+
+class InstantBox implements Plane {
+  readonly hello: AgentHello;
+  readonly #slots: BoxSlotReport[];
+
+  constructor(id: string, zone: string, slots: number) {
+    this.hello = {
+      kind: 'box',
+      id,
+      instance: '1',
+      version: 'bench',
+      boxKind: 'pcie',
+      zone,
+      endpoints: [{ path: 'p', address: '127.0.0.1:1' }],
+    };
+    this.#slots = Array.from({ length: slots }, (_, slot) => ({
+      slot,
+      node: {
+        uuid: `${id}-${slot}`,
+        model: 'accel',
+        memoryBytes: BAR2_BYTES,
+        nvlinkGroup: '',
+        bars: [
+          { index: 0, sizeBytes: BAR0_BYTES, prefetchable: false, is64: false },
+          { index: 2, sizeBytes: BAR2_BYTES, prefetchable: true, is64: true },
+        ],
+      },
+      state: 'unused',
+      clean: true,
+      row: undefined,
+      reason: '',
+    }));
+  }
+
+  whole(): AgentReport {
+    return { kind: 'box', applied: 0, whole: true, slots: [...this.#slots], refused: '' };
+  }
+
+  apply(order: AgentOrder): AgentReport {
     const changed: BoxSlotReport[] = [];
-    for (const { slot, row } of order.slots) {
-      const before = reports[slot];
+    for (const { slot, row } of order.kind === 'box' ? wholly(order, this.#slots.length) : []) {
+      const before = this.#slots[slot];
       if (before === undefined) continue;
       const now: BoxSlotReport = {
         ...before,
@@ -133,51 +188,56 @@ function openBox(shell: Shell, voice: Voice, id: string, zone: string, slots: nu
         clean: row === undefined,
         row: row === undefined ? undefined : { host: row.host, generation: row.generation },
       };
-      reports[slot] = now;
+      this.#slots[slot] = now;
       changed.push(now);
     }
-    voice.say(() => to.report(boxReport(order.revision, false, changed)));
-  });
-  session.report(boxReport(0, true, reports));
+    return { kind: 'box', applied: order.revision, whole: false, slots: changed, refused: '' };
+  }
 }
 
-function boxReport(applied: number, whole: boolean, slots: readonly BoxSlotReport[]): AgentReport {
-  return { kind: 'box', applied, whole, slots: [...slots], refused: '' };
-}
+class InstantHost implements Plane {
+  readonly hello: AgentHello;
+  readonly #slots: HostSlotReport[];
 
-function openHost(shell: Shell, voice: Voice, id: string, zone: string, slots: number): void {
-  const reports: HostSlotReport[] = Array.from({ length: slots }, (_, slot) => ({
-    slot,
-    secondaryBus: slot + 1,
-    nonPrefetchable: windowOf(NON_PREFETCHABLE_BASE, slot, MIB),
-    prefetchable: windowOf(PREFETCHABLE_BASE, slot, BAR2_BYTES),
-    row: undefined,
-    state: 'unused',
-    function: undefined,
-    inUse: false,
-    problem: undefined,
-    reason: '',
-  }));
-  const hello: AgentHello = { kind: 'host', id, instance: '1', version: 'bench', reach: [zone] };
-  const session = open(shell, hello, (to, order) => {
-    if (order.kind !== 'host') return;
+  constructor(id: string, zone: string, slots: number) {
+    this.hello = { kind: 'host', id, instance: '1', version: 'bench', reach: [zone] };
+    this.#slots = Array.from({ length: slots }, (_, slot) => ({
+      slot,
+      secondaryBus: slot + 1,
+      nonPrefetchable: windowOf(NON_PREFETCHABLE_BASE, slot, MIB),
+      prefetchable: windowOf(PREFETCHABLE_BASE, slot, BAR2_BYTES),
+      row: undefined,
+      state: 'unused',
+      function: undefined,
+      inUse: false,
+      problem: undefined,
+      reason: '',
+    }));
+  }
+
+  whole(): AgentReport {
+    const slots = [...this.#slots];
+    return { kind: 'host', applied: 0, whole: true, slots, paths: [], refused: '' };
+  }
+
+  apply(order: AgentOrder): AgentReport {
     const changed: HostSlotReport[] = [];
-    for (const { slot, row, plugged } of order.slots) {
-      const before = reports[slot];
+    const peers = order.kind === 'host' ? (order.peers ?? []) : [];
+    for (const { slot, row, plugged } of order.kind === 'host'
+      ? wholly(order, this.#slots.length)
+      : []) {
+      const before = this.#slots[slot];
       if (before === undefined) continue;
       const now: HostSlotReport = {
         ...before,
-        row:
-          row === undefined
-            ? undefined
-            : { box: row.box, boxSlot: row.boxSlot, generation: row.generation },
+        row: row && { box: row.box, boxSlot: row.boxSlot, generation: row.generation },
         state: row === undefined ? 'unused' : 'ready',
         function: row !== undefined && plugged ? functionIn(before) : undefined,
       };
-      reports[slot] = now;
+      this.#slots[slot] = now;
       changed.push(now);
     }
-    const paths: PathReport[] = (order.peers ?? []).flatMap(({ box, endpoints }) =>
+    const paths: PathReport[] = peers.flatMap(({ box, endpoints }) =>
       endpoints.map(({ path }) => ({
         box,
         path,
@@ -187,18 +247,22 @@ function openHost(shell: Shell, voice: Voice, id: string, zone: string, slots: n
         problem: '',
       })),
     );
-    voice.say(() =>
-      to.report({
-        kind: 'host',
-        applied: order.revision,
-        whole: false,
-        slots: changed,
-        paths,
-        refused: '',
-      }),
-    );
-  });
-  session.report({ kind: 'host', applied: 0, whole: true, slots: reports, paths: [], refused: '' });
+    const applied = order.revision;
+    return { kind: 'host', applied, whole: false, slots: changed, paths, refused: '' };
+  }
+}
+
+/** The slots of an order; of a whole one also those it does not name, which hold nothing. */
+function wholly<S extends { readonly slot: number }>(
+  order: { readonly whole: boolean; readonly slots: readonly S[] },
+  count: number,
+): readonly (S | { readonly slot: number; readonly row: undefined; readonly plugged: false })[] {
+  if (!order.whole) return order.slots;
+  const named = new Map(order.slots.map((one) => [one.slot, one]));
+  return Array.from(
+    { length: count },
+    (_, slot) => named.get(slot) ?? { slot, row: undefined, plugged: false },
+  );
 }
 
 function windowOf(from: number, slot: number, sizeBytes: number): { base: number; limit: number } {

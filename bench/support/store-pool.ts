@@ -112,6 +112,7 @@ export class BenchPool {
 
   stop(): void {
     this.#ended.abort();
+    this.agents.stop();
     this.#shell.stop('the benchmark is over');
     this.#store.close();
   }
