@@ -23,11 +23,12 @@ it('the example of README.md runs', () => {
   agent.connected(now, { hello: () => {}, report: (report) => heard.push(report) });
   const row = { host: 'h1', generation: 7, path: 'net0' };
   agent.order(now, { kind: 'box', revision: 1, whole: true, slots: [{ slot: 0, row }] });
-  heard.at(-1)?.applied; // 1
-  heard.at(-1)?.slots[0]?.row; // { host: 'h1', generation: 7 }
+  const said = heard.at(-1); // applied: 1, slots: [{ slot: 0, row: { host: 'h1', generation: 7 }, … }]
   // end
-  expect(heard.at(-1)?.applied).toBe(1);
-  expect(heard.at(-1)?.slots[0]?.row).toEqual({ host: 'h1', generation: 7 });
+  expect(said).toMatchObject({
+    applied: 1,
+    slots: [{ slot: 0, row: { host: 'h1', generation: 7 } }],
+  });
   const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8');
   const source = readFileSync(new URL('./readme.test.ts', import.meta.url), 'utf8');
   const run = /\/\/ README example\n([\s\S]*?)\n *\/\/ end/.exec(source)?.[1] ?? '';
