@@ -58,6 +58,8 @@ export class ModelBoxProxy implements ModelProxy {
   readonly orders: AgentOrder[] = [];
   readonly #pool: CorePool;
   #rows = new Map<number, { host: string; generation: number }>();
+  /** By this process. */
+  #used = new Set<number>();
   #pending: AgentOrder[] = [];
   #said = new Map<number, string>();
   #saidApplied = '';
@@ -115,6 +117,7 @@ export class ModelBoxProxy implements ModelProxy {
     this.disconnect();
     this.instance++;
     this.#rows = new Map();
+    this.#used = new Set();
     for (const slot of this.slots.values()) {
       if (slot.row !== undefined) slot.clean = false;
       slot.row = undefined;
@@ -140,6 +143,7 @@ export class ModelBoxProxy implements ModelProxy {
         this.#carryOut(order);
         isBusy = true;
       }
+      if (this.#enforce()) isBusy = true;
       if (this.#scrub()) isBusy = true;
     }
     return this.say(false) || isBusy;
@@ -191,11 +195,19 @@ export class ModelBoxProxy implements ModelProxy {
     }
     this.refused = '';
     this.applied = order.revision;
+  }
+
+  /** The rows in force are those of the newest order that was not refused. */
+  #enforce(): boolean {
+    let isBusy = false;
     for (const [slot, state] of this.slots) {
       const wanted = this.#rows.get(slot);
-      if (wanted?.generation === state.row?.generation) continue;
-      if (wanted === undefined && this.keepsRows) continue;
+      if (wanted?.generation === state.row?.generation || this.refused !== '') continue;
+      // A generation is put in force once: what was lost stays lost.
+      if (wanted !== undefined && this.#used.has(wanted.generation)) continue;
+      if ((wanted === undefined && this.keepsRows) || state.state === 'quarantined') continue;
       if (wanted !== undefined) {
+        this.#used.add(wanted.generation);
         this.rowEvents.push({
           box: this.id,
           slot,
@@ -204,12 +216,13 @@ export class ModelBoxProxy implements ModelProxy {
           wasEmpty: state.row === undefined,
         });
       }
-      if (state.state === 'quarantined') continue;
       state.clean = false;
       state.row = wanted;
       state.state = wanted === undefined ? 'unused' : 'ready';
       state.reason = '';
+      isBusy = true;
     }
+    return isBusy;
   }
 
   #scrub(): boolean {

@@ -36,6 +36,8 @@ export class ModelHostProxy implements ModelProxy {
   isDeaf = false;
   isMute = false;
   refuses = '';
+  /** `refuses` is about orders that plug something in alone. */
+  refusesPlugs = false;
   /** Does not find what is plugged in. */
   isBlind = false;
   /** Programs let go when they are asked to. */
@@ -45,6 +47,8 @@ export class ModelHostProxy implements ModelProxy {
   readonly orders: AgentOrder[] = [];
   readonly #pool: CorePool;
   #rows = new Map<number, WantedRow>();
+  /** By this process. */
+  #used = new Set<number>();
   #pending: AgentOrder[] = [];
   #said = new Map<number, string>();
   #saidApplied = '';
@@ -86,6 +90,7 @@ export class ModelHostProxy implements ModelProxy {
     this.disconnect();
     this.instance++;
     this.#rows = new Map();
+    this.#used = new Set();
     for (const slot of this.slots.keys()) this.slots.set(slot, emptySlot());
   }
 
@@ -106,6 +111,7 @@ export class ModelHostProxy implements ModelProxy {
         this.#carryOut(order);
         isBusy = true;
       }
+      if (this.#enforce()) isBusy = true;
       for (const [slot, state] of this.slots) if (this.#move(slot, state)) isBusy = true;
     }
     return this.say(false) || isBusy;
@@ -160,22 +166,32 @@ export class ModelHostProxy implements ModelProxy {
       else this.#rows.set(slot, { ...row, plugged, surprise });
     }
     if (order.peers !== undefined) this.peers = order.peers.map(({ box }) => box);
-    if (this.refuses !== '' && this.#rows.size > 0) {
+    const isRefused = [...this.#rows.values()].some((row) => row.plugged || !this.refusesPlugs);
+    if (this.refuses !== '' && isRefused) {
       this.refused = this.refuses;
       return;
     }
     this.refused = '';
     this.applied = order.revision;
+  }
+
+  /** The rows in force are those of the newest order that was not refused. */
+  #enforce(): boolean {
+    let isBusy = false;
     for (const [slot, state] of this.slots) {
       const wanted = this.#rows.get(slot);
-      if (wanted?.generation === state.row?.generation) continue;
+      if (wanted?.generation === state.row?.generation || this.refused !== '') continue;
+      if (wanted !== undefined && this.#used.has(wanted.generation)) continue;
       if (wanted === undefined && this.keepsRows) continue;
       Object.assign(state, emptySlot());
+      isBusy = true;
       if (wanted === undefined) continue;
       const { box, boxSlot, generation } = wanted;
+      this.#used.add(generation);
       state.row = { box, boxSlot, generation };
       state.state = 'ready';
     }
+    return isBusy;
   }
 
   /** Functions into their slots and out of them. */

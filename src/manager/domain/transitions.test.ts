@@ -56,6 +56,11 @@ const REACH: Record<From, (pool: CorePool) => void> = {
 /** More than the time of any step. */
 const LONG_MS = 121_000;
 
+/** Between two attempts of a binding that has failed often. */
+const LONGEST_WAIT_MS = 60_000;
+
+const ONE = demandOf({});
+
 /** Makes happen what a failure is about. */
 const CAUSE: Record<FailureReason, (pool: CorePool, from: From) => void> = {
   'node-gone': ({ box }) => {
@@ -77,8 +82,9 @@ const CAUSE: Record<FailureReason, (pool: CorePool, from: From) => void> = {
   'row-lost': ({ box, host }, from) => {
     if (from === 'programming') {
       // Another's row, as after a restore of the store.
+      host.disconnect();
       host.slot(0).row = { box: 'b9', boxSlot: 3, generation: 1 };
-      host.say(false);
+      host.connect();
       return;
     }
     Object.assign(box.slot(0), { row: undefined, state: 'unused' });
@@ -94,12 +100,11 @@ const CAUSE: Record<FailureReason, (pool: CorePool, from: From) => void> = {
       pool.run();
       return;
     }
-    // The order that plugs the function in is the one that is refused.
-    const again = CAUSE['host-restarted'];
-    again(pool, from);
-    pool.pass(1_000);
-    pool.host.refuses = 'no room in the table';
+    // The order that plugs the function in is refused, the next time it comes.
+    Object.assign(pool.host, { refuses: 'no room in the table', refusesPlugs: true });
+    CAUSE['host-restarted'](pool, from);
     pool.run();
+    pool.pass(1_000);
   },
   'no-space': ({ host }) => {
     host.slot(0).problem = { kind: 'no-space', message: 'BAR 2 needs 16 GiB' };
@@ -261,7 +266,7 @@ describe('every failure', () => {
     const pool = taken(row);
     const before = pool.stored('b1');
     heal(pool);
-    pool.pass(1_000);
+    pool.pass(LONGEST_WAIT_MS);
     if (before?.goal === 'attached') {
       if (!FAILURE_REASONS[row.reason as FailureReason].retries) {
         expect(pool.state('b1')).toBe('failed');
@@ -287,7 +292,7 @@ describe('every failure', () => {
       const pool = taken(row);
       if (pool.state('b1') !== 'free') pool.unbind(['b1'], force);
       heal(pool);
-      pool.pass(1_000);
+      pool.pass(LONGEST_WAIT_MS);
       expect(pool.state('b1')).toBe('free');
       expect(pool.core.status()).toMatchObject({ gpusFree: 2, bindings: 0 });
       // The same slots go to the next.
@@ -297,5 +302,3 @@ describe('every failure', () => {
     }
   });
 });
-
-const ONE = demandOf({});
