@@ -225,10 +225,11 @@ export class Reconciler {
     switch (row.to) {
       case 'failed': {
         const { from, reason } = row;
-        assert(reason !== undefined && from !== 'failed', `${row.name} is no way to fail`);
+        const during = from === 'failed' ? record.failure?.during : from;
+        assert(reason !== undefined && during !== undefined, `${row.name} is no way to fail`);
         const message = failureText(record, reason, seen);
         return {
-          failure: { reason, message, during: from },
+          failure: { reason, message, during },
           attempts: record.attempts + 1,
           attachment: reason === 'drain-timeout' ? record.attachment : undefined,
         };

@@ -6,13 +6,11 @@
 import { describe, expect, it } from 'vitest';
 import { CorePool, demandOf } from '#testkit/core-pool';
 import { nodeOf } from '#testkit/core-pool-box';
-import { FAILURE_REASONS, type BindingState, type FailureReason } from './records.ts';
+import { type BindingState, FAILURE_REASONS, type FailureReason } from './records.ts';
 import { type Transition, TRANSITIONS } from './transitions.ts';
 
-type From = Exclude<BindingState, 'failed'>;
-
 /** Brings binding b1, of slot 0 of box b1 for slot 0 of host h1, to a state, and holds it there. */
-const REACH: Record<From, (pool: CorePool) => void> = {
+const REACH: Record<BindingState, (pool: CorePool) => void> = {
   reserved: (pool) => {
     pool.bound();
     // It would go on in the next turn.
@@ -51,6 +49,13 @@ const REACH: Record<From, (pool: CorePool) => void> = {
     pool.unbind(['b1']);
     pool.run();
   },
+  failed: (pool) => {
+    REACH.attached(pool);
+    pool.host.disconnect();
+    pool.box.contain(0);
+    pool.box.say(false);
+    pool.run();
+  },
 };
 
 /** More than the time of any step. */
@@ -62,7 +67,7 @@ const LONGEST_WAIT_MS = 60_000;
 const ONE = demandOf({});
 
 /** Makes happen what a failure is about. */
-const CAUSE: Record<FailureReason, (pool: CorePool, from: From) => void> = {
+const CAUSE: Record<FailureReason, (pool: CorePool, from: BindingState) => void> = {
   'node-gone': ({ box }) => {
     box.slot(0).node = undefined;
     box.say(false);
@@ -202,7 +207,7 @@ function heal(pool: CorePool): void {
 function taken(row: Transition): CorePool {
   const pool = CorePool.ready();
   if (row.reason !== undefined) {
-    const from = row.from as From;
+    const { from } = row;
     REACH[from](pool);
     expect(pool.state('b1')).toBe(from);
     CAUSE[row.reason](pool, from);
@@ -257,7 +262,10 @@ describe('every failure', () => {
     expect(index).toBeGreaterThan(0);
     expect(entry?.message).toContain(`${row.reason}: `);
     if (pool.state('b1') !== 'failed') return;
-    expect(pool.stored('b1')?.failure).toMatchObject({ reason: row.reason, during: row.from });
+    expect(pool.stored('b1')?.failure).toMatchObject({
+      reason: row.reason,
+      during: row.from === 'failed' ? 'attached' : row.from,
+    });
     expect(pool.core.gpus({}, '', 10).items[0]).toMatchObject({ binding: 'b1' });
     expect(pool.core.dryRun({ ...ONE, gpus: 2 }).ok).toBe(false);
   });

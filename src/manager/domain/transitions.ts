@@ -34,7 +34,7 @@ function step(
 }
 
 function failures(
-  from: readonly Exclude<BindingState, 'failed'>[],
+  from: readonly BindingState[],
   reason: FailureReason,
   condition: string,
   when: When,
@@ -191,6 +191,28 @@ const TIMEOUTS: readonly Transition[] = [
   ...failures(['scrubbing'], 'scrubbing-timeout', 'the time is over', ({ expired }) => expired),
 ];
 
+/** A failed binding waits for what will not come: it says so, and waits to be asked. */
+const WORSE: readonly Transition[] = [
+  ...failures(
+    ['failed'],
+    'node-gone',
+    'it shall be attached again, and its GPU node is not in the slot any more',
+    ({ goal, failure, box }) =>
+      goal === 'attached' && failure?.reason !== 'node-gone' && !box.nodeThere,
+  ),
+  ...failures(
+    ['failed'],
+    'quarantined',
+    'it shall be attached again, and the box has quarantined the slot',
+    ({ goal, failure, box }) =>
+      goal === 'attached' &&
+      failure?.reason !== 'quarantined' &&
+      box.nodeThere &&
+      box.connected &&
+      box.quarantine !== '',
+  ),
+];
+
 const WAYS_OUT: readonly Transition[] = [
   step(
     'failed',
@@ -226,7 +248,13 @@ const WAYS_OUT: readonly Transition[] = [
   step('failed', 'detaching', 'it is given back', mayDetach),
 ];
 
-export const TRANSITIONS: readonly Transition[] = [...FACTS, ...STEPS, ...TIMEOUTS, ...WAYS_OUT];
+export const TRANSITIONS: readonly Transition[] = [
+  ...FACTS,
+  ...STEPS,
+  ...TIMEOUTS,
+  ...WORSE,
+  ...WAYS_OUT,
+];
 
 const BY_STATE = new Map<BindingState, Transition[]>();
 for (const row of TRANSITIONS) {
