@@ -43,6 +43,7 @@ export function testSeeds(first: number, last: number): void {
       }
       expect(counts.moves, 'moves').toBeGreaterThan(seeds / 10);
       expect(counts.spared, 'spared').toBeGreaterThan(seeds / 50);
+      expect(counts.runs, 'runs').toBeGreaterThan(seeds);
       for (const name of ['attacks', 'forgeries', 'stale', 'sgemms', 'interrupts'] as const) {
         expect(counts[name], name).toBeGreaterThan(5 * seeds);
       }

@@ -112,15 +112,7 @@ export class LinkWatch implements LinkUser {
   ): boolean {
     const port = this.#portOf(link);
     if (port === undefined) return true;
-    const { trace, counts, onEvent } = this.#oracle;
-    const hash = hashBytes(bytes, offset, length);
-    counts.tlps++;
-    trace.number(now);
-    trace.word(hash);
-    trace.number(generation);
-    decodeTlp(bytes, offset, length, this.#tlp);
-    onEvent?.(now, `${port.in.name}: slot ${slot} ${generation} ${tlpToLine(this.#tlp)}`);
-    port.in.delivered(slot, generation, this.#tlp, hash);
+    this.#record(now, port, slot, generation, bytes, offset, length);
     const flow = flowClassOf(this.#tlp.kind);
     if (port.held.holds(flow)) {
       const given = port.held.push(slot, generation, flow, bytes, offset, length);
@@ -128,6 +120,45 @@ export class LinkWatch implements LinkUser {
       return given;
     }
     return this.#pass(now, port, slot, generation, bytes, offset, length, true);
+  }
+
+  linkWrites(
+    now: Nanos,
+    link: LinkPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    stride: number,
+    count: number,
+  ): boolean {
+    const port = this.#ports.get(link);
+    // What is held back, and what is refused as a run, comes again one by one.
+    if (port === undefined || port.held.holds(FlowClass.POSTED)) return false;
+    const sound = decodeTlp(bytes, offset, length, this.#tlp) === TlpDecode.OK;
+    this.#entering = { peer: port.peer.id, slot, generation };
+    this.#owner.entering(now, this.#entering, sound ? this.#tlp : undefined);
+    const done =
+      this.#inner.linkWrites?.(
+        now,
+        port,
+        slot,
+        generation,
+        bytes,
+        offset,
+        length,
+        stride,
+        count,
+      ) === true;
+    this.#entering = undefined;
+    this.#owner.entered(now);
+    if (!done) return false;
+    this.#oracle.counts.runs++;
+    for (let index = 0; index < count; index++) {
+      this.#record(now, port, slot, generation, bytes, offset + index * stride, length);
+    }
+    return true;
   }
 
   linkSlotState(
@@ -243,6 +274,26 @@ export class LinkWatch implements LinkUser {
       );
     }
     return true;
+  }
+
+  #record(
+    now: Nanos,
+    port: WatchedPort,
+    slot: number,
+    generation: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const { trace, counts, onEvent } = this.#oracle;
+    const hash = hashBytes(bytes, offset, length);
+    counts.tlps++;
+    trace.number(now);
+    trace.word(hash);
+    trace.number(generation);
+    decodeTlp(bytes, offset, length, this.#tlp);
+    onEvent?.(now, `${port.in.name}: slot ${slot} ${generation} ${tlpToLine(this.#tlp)}`);
+    port.in.delivered(slot, generation, this.#tlp, hash);
   }
 
   #portOf(link: LinkPort): WatchedPort | undefined {

@@ -44,6 +44,8 @@ export class WorldCounts {
   interrupts = 0;
   dmaReads = 0;
   posted = 0;
+  /** Runs of memory writes that were delivered as such. */
+  runs = 0;
   cpuReads = 0;
   stalls = 0;
   /** Bindings set while a session was resuming that then ended. */

@@ -46,20 +46,25 @@ export class WatchedDevice implements Device {
         this.#sent(now, tlp);
         port.send(now, tlp);
       },
+      sendWrites: (now, first, count) => {
+        const sent = port.sendWrites?.(now, first, count) ?? 0;
+        this.#oracle.counts.posted += sent;
+        return sent;
+      },
     });
   }
 
   receive(now: Nanos, tlp: Tlp): void {
     if (flowClassOf(tlp.kind) === FlowClass.COMPLETION) {
       if (!this.#answered(tlp)) return;
-    } else {
-      const reason = this.#owner.refusal(this.slot);
-      if (reason !== undefined) {
-        this.#oracle.fail(Invariant.FENCED, `${this.#name}: reached by a request ${reason}`);
-        return;
-      }
+    } else if (!this.#mayReach()) {
+      return;
     }
     this.inner.receive(now, tlp);
+  }
+
+  receiveWrites(now: Nanos, first: Tlp, stride: number, count: number): boolean {
+    return this.#mayReach() && this.inner.receiveWrites?.(now, first, stride, count) === true;
   }
 
   resume(now: Nanos): void {
@@ -90,6 +95,13 @@ export class WatchedDevice implements Device {
 
   get #name(): string {
     return `${this.#owner.name} slot ${this.slot}`;
+  }
+
+  #mayReach(): boolean {
+    const reason = this.#owner.refusal(this.slot);
+    if (reason === undefined) return true;
+    this.#oracle.fail(Invariant.FENCED, `${this.#name}: reached by a request ${reason}`);
+    return false;
   }
 
   #sent(now: Nanos, tlp: Tlp): void {

@@ -4,7 +4,7 @@ import type { Nanos } from '#base/units';
 import { type LinkPort, SlotState } from '#fabric/link-user';
 import type { Session } from '#fabric/session';
 import type { PeerIdentity } from '#fabric/transport';
-import type { FlowClass, Tlp } from '#pcie/tlp';
+import { copyTlp, type FlowClass, Tlp } from '#pcie/tlp';
 import { HeldTlps } from './held-tlps.ts';
 import type { Channel } from './session-book.ts';
 
@@ -64,6 +64,19 @@ export class WatchedPort implements LinkPort {
     if (this.#watch.answersForgery(this, tlp)) return;
     this.#watch.sending(now, this, slot, generation, tlp);
     this.session.sendTlp(now, slot, generation, tlp);
+  }
+
+  sendWrites(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number {
+    const sent = this.session.sendWrites(now, slot, generation, first, count);
+    // Only now is it known how many went; nothing can have come of them yet.
+    const one = new Tlp();
+    copyTlp(one, first);
+    for (let index = 0; index < sent; index++) {
+      this.#watch.sending(now, this, slot, generation, one);
+      one.addressLo += one.payloadBytes;
+      one.payloadOffset += one.payloadBytes;
+    }
+    return sent;
   }
 
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {
