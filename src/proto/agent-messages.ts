@@ -143,6 +143,11 @@ export interface BoxReport {
   readonly applied: number;
   /** All slots there are; otherwise those that changed. */
   readonly whole: boolean;
+  /**
+   * Of a whole report: the highest generation any slot had since the process began, for none at or below
+   * it may be used again; absent while there was none.
+   */
+  readonly highestGeneration?: number;
   readonly slots: readonly BoxSlotReport[];
   /** Why the newest order could not be put in force; '' when it is. */
   readonly refused: string;
@@ -152,6 +157,8 @@ export interface HostReport {
   readonly kind: 'host';
   readonly applied: number;
   readonly whole: boolean;
+  /** As in `BoxReport`. */
+  readonly highestGeneration?: number;
   readonly slots: readonly HostSlotReport[];
   /** All paths there are when `whole`; otherwise those that changed. */
   readonly paths: readonly PathReport[];

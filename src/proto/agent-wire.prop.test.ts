@@ -172,7 +172,8 @@ const order: fc.Arbitrary<AgentOrder> = fc.oneof(
 
 it('a hello and a report arrive as they were said', () => {
   fc.assert(
-    fc.property(hello, report, (first, second) => {
+    fc.property(hello, report, maybe(generation), (first, plain, highestGeneration) => {
+      const second = highestGeneration === undefined ? plain : { ...plain, highestGeneration };
       const bytes = [helloToWire(first), reportToWire(second)].map((message) =>
         toBinary(ConnectRequestSchema, message),
       );

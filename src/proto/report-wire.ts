@@ -19,6 +19,7 @@ export function boxReportToWire(report: BoxReport): pb.BoxReport {
   return create(pb.BoxReportSchema, {
     applied: BigInt(report.applied),
     whole: report.whole,
+    highestGeneration: BigInt(report.highestGeneration ?? 0),
     slots: report.slots.map((slot) => ({
       slot: slot.slot,
       ...(slot.node === undefined ? {} : { node: nodeToWire(slot.node) }),
@@ -40,9 +41,15 @@ export function boxReportFromWire(report: pb.BoxReport): BoxReport {
     kind: 'box',
     applied: field.safeNumber('', 'applied', report.applied),
     whole: report.whole,
+    ...highestFromWire(report.highestGeneration),
     slots,
     refused: field.message('', 'refused', report.refused),
   };
+}
+
+function highestFromWire(value: bigint): { highestGeneration?: number } {
+  if (value === 0n) return {};
+  return { highestGeneration: field.safeNumber('', 'highest_generation', value) };
 }
 
 function boxSlotFromWire(report: pb.BoxSlotReport, at: string): BoxSlotReport {
@@ -99,6 +106,7 @@ export function hostReportToWire(report: HostReport): pb.HostReport {
   return create(pb.HostReportSchema, {
     applied: BigInt(report.applied),
     whole: report.whole,
+    highestGeneration: BigInt(report.highestGeneration ?? 0),
     slots: report.slots.map(hostSlotToWire),
     paths: report.paths.map((path) => ({ ...path, problem: field.fitMessage(path.problem) })),
     refused: field.fitMessage(report.refused),
@@ -115,6 +123,7 @@ export function hostReportFromWire(report: pb.HostReport): HostReport {
     kind: 'host',
     applied: field.safeNumber('', 'applied', report.applied),
     whole: report.whole,
+    ...highestFromWire(report.highestGeneration),
     slots,
     paths,
     refused: field.message('', 'refused', report.refused),

@@ -228,6 +228,18 @@ describe('rows', () => {
   });
 });
 
+// A restored store must go on behind what was used, also where no row is left to show it.
+it('a whole report names the highest generation there was, of rows that are gone too', () => {
+  const { agent, uplink, order } = boxRig();
+  expect(uplink.last).not.toHaveProperty('highestGeneration');
+  order([boxRow(0, 4), boxRow(1, 9)]);
+  order([{ slot: 1, row: undefined }]);
+  const again = new Uplink<BoxReport>();
+  agent.disconnected(at(2));
+  agent.connected(at(3), again);
+  expect(again.last).toMatchObject({ whole: true, highestGeneration: 9 });
+});
+
 function hostRig(faults: AgentFaults = {}) {
   const plane = new ModelHostPlane(3);
   const agent = new HostAgentCore({ hello: HOST_HELLO, plane, faults });

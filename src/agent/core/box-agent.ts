@@ -65,7 +65,8 @@ class BoxPart implements AgentPart<BoxOrder> {
     if (!whole && !force && slots.length === 0) return undefined;
     if (whole) this.#reported.clear();
     this.#reported.note(slots);
-    return { kind: 'box', ...said, whole, slots };
+    const highest = whole ? this.#rows.highest() : {};
+    return { kind: 'box', ...said, whole, ...highest, slots };
   }
 
   nextLookNs(): number {

@@ -112,7 +112,8 @@ class HostPart implements AgentPart<HostOrder> {
     }
     this.#reported.note(slots);
     this.#reportedPaths.note(paths);
-    return { kind: 'host', ...said, whole, slots, paths };
+    const highest = whole ? this.#rows.highest() : {};
+    return { kind: 'host', ...said, whole, ...highest, slots, paths };
   }
 
   nextLookNs(): number {

@@ -36,6 +36,15 @@ export class RowsInForce<R extends Row> {
     return this.#rows.some((row) => row.slot === slot && row.generation === generation);
   }
 
+  /** The highest generation that was ever in force, for reports; nothing before the first. */
+  highest(): { readonly highestGeneration?: number } {
+    let highestGeneration = 0;
+    for (const generation of this.#highest.values()) {
+      if (generation > highestGeneration) highestGeneration = generation;
+    }
+    return highestGeneration === 0 ? {} : { highestGeneration };
+  }
+
   /** '' when the plane has taken these rows, otherwise why not. */
   apply(wanted: readonly R[]): string {
     const shown = this.#plane.shown();

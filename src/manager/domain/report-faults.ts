@@ -30,6 +30,13 @@ export function reportFault(report: AgentReport, context: ReportContext): string
   if (report.applied > revision) {
     return `order ${report.applied} cannot be in force: ${revision} is the newest that was sent`;
   }
+  const isNeverGiven = (reported: number): boolean =>
+    reported > generation &&
+    (!isFirst || hasRaised || reported > generation + MOST_GENERATIONS_AHEAD);
+  const { highestGeneration: claimed = 0 } = report;
+  if (!Number.isSafeInteger(claimed) || claimed < 0 || isNeverGiven(claimed)) {
+    return `generation ${claimed} was never given out, the highest is ${generation}`;
+  }
   const seen = new Set<number>();
   for (const { slot, row } of report.slots) {
     if (!Number.isSafeInteger(slot) || slot < 0 || slot > MAX_SLOT)
@@ -41,8 +48,7 @@ export function reportFault(report: AgentReport, context: ReportContext): string
     if (!Number.isSafeInteger(reported) || reported < 1) {
       return `slot ${slot}: ${reported} is no generation`;
     }
-    if (reported <= generation) continue;
-    if (!isFirst || hasRaised || reported > generation + MOST_GENERATIONS_AHEAD) {
+    if (isNeverGiven(reported)) {
       return `slot ${slot}: generation ${reported} was never given out, the highest is ${generation}`;
     }
   }
@@ -51,7 +57,7 @@ export function reportFault(report: AgentReport, context: ReportContext): string
 
 /** The highest generation in a report; 0 when there is none. */
 export function highestGeneration(report: AgentReport): number {
-  let highest = 0;
+  let highest = report.highestGeneration ?? 0;
   for (const { row } of report.slots) {
     if (row !== undefined && row.generation > highest) highest = row.generation;
   }

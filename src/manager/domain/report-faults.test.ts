@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import type { BoxReport } from '#proto/agent-messages';
+import { CorePool } from '#testkit/core-pool';
+import { highestGeneration, reportFault } from './report-faults.ts';
+
+const CONTEXT = {
+  kind: 'box',
+  isFirst: true,
+  hasRaised: false,
+  revision: 0,
+  applied: 0,
+  generation: 10,
+} as const;
+const WHOLE: BoxReport = { kind: 'box', applied: 0, whole: true, slots: [], refused: '' };
+
+describe('the highest generation of a proxy', () => {
+  it('counts beside those of its rows', () => {
+    expect(highestGeneration({ ...WHOLE, highestGeneration: 12 })).toBe(12);
+    expect(highestGeneration(WHOLE)).toBe(0);
+  });
+
+  it('may be ahead of the store in the first report alone, and not by more than any copy is old', () => {
+    const ahead = { ...WHOLE, highestGeneration: 11 };
+    expect(reportFault(ahead, CONTEXT)).toBeUndefined();
+    expect(reportFault(ahead, { ...CONTEXT, isFirst: false })).toContain('generation 11');
+    expect(reportFault(ahead, { ...CONTEXT, hasRaised: true })).toContain('generation 11');
+    const absurd = { ...WHOLE, highestGeneration: 11 + 2 ** 40 };
+    expect(reportFault(absurd, CONTEXT)).toContain('was never given out');
+    expect(reportFault({ ...WHOLE, highestGeneration: -1 }, CONTEXT)).toContain('generation -1');
+  });
+
+  // The fault: generations of bindings that had come and gone were given out again after a restore.
+  it('lets a restored store go on behind it, with no row left to show it', () => {
+    const pool = new CorePool();
+    pool.addHost('h1', 2).connect();
+    const box = pool.addBox('b1', 2);
+    const session = pool.open(box, box.hello);
+    box.session = session;
+    const slots = [...box.slots].map(([slot, one]) => ({ slot, ...one }));
+    pool.report(session, { ...WHOLE, slots, highestGeneration: 41 });
+    pool.run();
+    const [id] = pool.bound();
+    expect(pool.stored(id as string)?.generation).toBe(42);
+    pool.run();
+    expect(pool.state(id as string)).toBe('attached');
+  });
+});
