@@ -37,7 +37,9 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
   }
   const frame = createFrame(identity, options);
   await serveProcess(frame, options, async () => {
-    const node: BoxNode = new BoxNode({
+    // Frames may come before there is a stream.
+    const live: { stream?: ManagerStream } = {};
+    const node = new BoxNode({
       id: config.id,
       devices: config.devices,
       linkOptions: config.linkOptions,
@@ -47,7 +49,7 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
       clock: frame.clock,
       log: frame.log,
       isManaged: config.manager !== undefined,
-      onChanged: (now) => stream?.changed(now),
+      onChanged: (now) => live.stream?.changed(now),
     });
     if (config.manager === undefined) setTable(node, config);
     const listeners: Listener[] = [];
@@ -93,7 +95,10 @@ export async function runBox(options: ProxyProcessOptions): Promise<void> {
       log: frame.log,
       settle: () => node.settle(),
     });
-    stream?.start();
+    if (stream !== undefined) {
+      live.stream = stream;
+      stream.start();
+    }
     const echo = new EchoServers(credentials);
     return boxProcess(frame, options, config, node, listeners, echo, stream);
   });

@@ -42,12 +42,14 @@ export async function runHost(options: ProxyProcessOptions): Promise<void> {
   }
   const frame = createFrame(identity, options);
   await serveProcess(frame, options, async () => {
-    const node: HostNode = new HostNode({
+    // Frames may come before there is a stream.
+    const live: { stream?: ManagerStream } = {};
+    const node = new HostNode({
       id: config.id,
       softHost: config.softHost,
       linkOptions: config.linkOptions,
       isManaged: config.manager !== undefined,
-      onChanged: (now) => stream?.changed(now),
+      onChanged: (now) => live.stream?.changed(now),
       clock: frame.clock,
       log: frame.log,
       newSessionId: () => randomInt(1, 2 ** 47),
@@ -79,6 +81,7 @@ export async function runHost(options: ProxyProcessOptions): Promise<void> {
       setTable(node, config);
       node.setPaths(config.paths);
     } else {
+      live.stream = stream;
       stream.start();
     }
     return hostProcess(frame, options, config, node, credentials, stream);
