@@ -199,19 +199,19 @@ async function idsOf(place: Place, ids: Ids): Promise<readonly string[]> {
   const { hasManager, openPool } = await import('./pool-connection.ts');
   if (!hasManager(place)) return [];
   let pool: PoolConnection | undefined;
-  const late = new Promise<readonly string[]>((resolve) => {
-    setTimeout(() => resolve([]), MANAGER_WITHIN_MS).unref();
-  });
   try {
-    const asked = openPool(place).then((opened) => {
-      pool = opened;
-      return ids(opened.pool, MAX_IDS);
-    });
-    asked.catch(() => {});
-    return await Promise.race([asked, late]);
+    // It takes a moment to load, and has not asked anybody yet.
+    pool = await openPool(place);
+    return await Promise.race([ids(pool.pool, MAX_IDS), tooLate()]);
   } catch {
     return [];
   } finally {
     pool?.close();
   }
+}
+
+function tooLate(): Promise<readonly string[]> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve([]), MANAGER_WITHIN_MS).unref();
+  });
 }

@@ -55,7 +55,7 @@ export async function* followLog(
     } catch (thrown) {
       const error = DxpuError.from(thrown);
       if (error.code === 'out_of_range' && isBegun) throw rewound(after, error);
-      if (error.code !== 'unavailable' || !isBegun || options.signal?.aborted === true) throw error;
+      if (!isLoss(error) || !isBegun || options.signal?.aborted === true) throw error;
       if (lost === undefined) {
         lost = { error, atMs: performance.now() };
         options.onLost?.(error);
@@ -67,6 +67,9 @@ export async function* followLog(
     pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
   }
 }
+
+/** A killed manager cancels the streams it had; we cancel by `signal` alone. */
+const isLoss = ({ code }: DxpuError): boolean => code === 'unavailable' || code === 'cancelled';
 
 function rewound(after: bigint, cause: DxpuError): DxpuError {
   return new DxpuError(

@@ -11,6 +11,9 @@ const ATTEMPT_MS = 10_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 
+/** We cancel nothing: a cancelled call is one whose connection went. */
+const UNANSWERED: ReadonlySet<string> = new Set(['unavailable', 'deadline_exceeded', 'cancelled']);
+
 export const newRequestId = (): string => randomUUID();
 
 export class Deadline {
@@ -50,7 +53,7 @@ export async function untilAnswered<T>(
       return await call({ timeoutMs });
     } catch (thrown) {
       const error = DxpuError.from(thrown);
-      if (error.code !== 'unavailable' && error.code !== 'deadline_exceeded') throw error;
+      if (!UNANSWERED.has(error.code)) throw error;
       if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
       if (attempt === 1) {
         printNote(

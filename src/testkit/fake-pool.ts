@@ -65,7 +65,9 @@ export class FakePool implements PoolClient {
     const cuts = this.#cuts;
     const check = (): void => {
       if (!this.#isCut && cuts === this.#cuts) return;
-      throw new ConnectError('the connection was lost', Code.Unavailable);
+      // As the library tells of a process that is gone.
+      const code = this.#isCut ? Code.Unavailable : Code.Canceled;
+      throw new ConnectError('the connection was lost', code);
     };
     check();
     let position = Number(request.after);

@@ -14,7 +14,11 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { callProcess, findProcess } from '#cli/control-client';
+import { openPool, type PoolConnection } from '#cli/pool-connection';
+import { all, type BindingFilter, bindingPages } from '#cli/pool-lists';
 import { initAuthorityFiles, issueFiles } from '#identity/certificates';
+import type { Binding } from '#proto/generated/dxpu/pool/v1/pool_pb';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const MAIN = path.join(ROOT, 'dist/cli/main.js');
@@ -235,6 +239,7 @@ ${change.hostExtra ?? ''}`,
 export class ManagedPool {
   readonly state = mkdtempSync(path.join(os.tmpdir(), 'dxpu-pool-'));
   readonly #running: Running[] = [];
+  #client: PoolConnection | undefined;
 
   /** Starts what does not run. */
   async up(...args: string[]): Promise<Outcome> {
@@ -266,6 +271,19 @@ export class ManagedPool {
     return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
+  /** Without a command: for looking again and again. */
+  async bindings(filter: BindingFilter): Promise<Binding[]> {
+    this.#client ??= await openPool({ state: this.state });
+    return all(bindingPages(this.#client, filter));
+  }
+
+  /** A small one, its result checked; fails as the command would. */
+  async sgemm(host: string, slot: number): Promise<void> {
+    const target = await findProcess(this.state, `host-${host}`, 'host');
+    const params = { kernel: 'sgemm', slot, m: 32, n: 32, k: 32, seed: 1, iterations: 1 };
+    await callProcess(target, 'run', params);
+  }
+
   pid(name: string): number {
     return Number(readFileSync(path.join(this.state, `${name}.pid`), 'utf8'));
   }
@@ -282,6 +300,7 @@ export class ManagedPool {
   }
 
   async end(): Promise<void> {
+    this.#client?.close();
     await Promise.all(this.#running.map((running) => running.stop('SIGKILL')));
     await dxpu(['down', '--state', this.state]);
     rmSync(this.state, { recursive: true, force: true });
