@@ -239,6 +239,24 @@ describe('a stream', () => {
     ]);
   });
 
+  it('comes back at once, however often the manager was restarted just before', async () => {
+    const before = await Manager.start();
+    const { port } = before;
+    before.kill();
+    await agentOf(port);
+    for (let restart = 0; restart < 8; restart++) {
+      const manager = await Manager.start(undefined, ca, port);
+      // Were each a failed attempt, the last pauses would be of 2.5 s at least (`random` is 0).
+      await vi.waitFor(() => expect(manager.sessions).toHaveLength(1), {
+        timeout: 2000,
+        interval: 5,
+      });
+      manager.last.order(order(1));
+      await until(() => expect(manager.last.reports.at(-1)?.applied).toBe(1));
+      manager.kill();
+    }
+  });
+
   it('ends with an order that does not follow, and goes on with a whole one', async () => {
     const manager = await Manager.start();
     const { plane, lines } = await agentOf(manager.port);

@@ -7,7 +7,8 @@
  *   connecting   from then until the first order: only that shows that the manager took the hello
  *   connected    orders come, reports go
  *
- * A stream that ends before it has lasted 5 s counts as a failed attempt. A manager that is gone is
+ * A stream that ends before it has lasted 5 s counts as a failed attempt, unless a manager that had sent
+ * an order went away: one that was restarted finds its agents back at once. A manager that is gone is
  * noticed by the pings of its connection (`#proto/manager-connection`).
  */
 import { createClient } from '@connectrpc/connect';
@@ -125,8 +126,9 @@ export class ManagerStream {
       const startedNs = clock.now();
       const error = await this.#stream();
       if (this.#isStopped) return;
+      const wentAway = this.#isConnected && error.code === 'unavailable';
       this.#isLost(error);
-      if (clock.now() - startedNs >= PAUSE_MAX_NS) pauseNs = PAUSE_MIN_NS;
+      if (wentAway || clock.now() - startedNs >= PAUSE_MAX_NS) pauseNs = PAUSE_MIN_NS;
       await this.#pause(REFUSALS.has(error.code) ? PAUSE_MAX_NS : pauseNs);
       pauseNs = Math.min(PAUSE_MAX_NS, pauseNs * 2);
     }
