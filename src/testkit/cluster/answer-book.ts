@@ -54,7 +54,7 @@ export class AnswerBook {
       this.#fail(NOTHING_LOST, `${key} is answered otherwise than before`);
     }
     for (const record of answer.bindings) {
-      if (!this.#mirror.bindings.has(record.id)) {
+      if (!this.#isThere(record.id)) {
         this.#fail(NOTHING_LOST, `${key} is answered with ${record.id}, which the store has not`);
       }
     }
@@ -84,6 +84,11 @@ export class AnswerBook {
     }
   }
 
+  /** What ended in the turn of an answer may have been there when it was made. */
+  #isThere(id: string): boolean {
+    return this.#mirror.bindings.has(id) || this.#mirror.freed.has(id);
+  }
+
   #judgeRefusal(key: string, command: Command, reasons: number): void {
     if (reasons === 0) this.#fail(ALL_OR_NOTHING, `${key} is refused without a reason`);
     if (command.kind !== 'bind') this.#fail(ALL_OR_NOTHING, `${key} is refused by placement`);
@@ -104,7 +109,8 @@ export class AnswerBook {
     if (!answer.repeated) this.#fail(ALL_OR_NOTHING, `${key} is done a second time`);
     const there = before.bindings.filter((id) => this.#mirror.bindings.has(id));
     const ids = answer.bindings.map(({ id }) => id);
-    if (!isSame(there, ids)) {
+    const known = before.bindings.filter((id) => this.#isThere(id));
+    if (!isSame(there, ids) && !isSame(known, ids)) {
       this.#fail(ALL_OR_NOTHING, `${key} is answered ${ids.join(' ')}, not ${there.join(' ')}`);
     }
   }

@@ -14,6 +14,7 @@ import type { WatchedStore } from './watched-store.ts';
 /** Longer than any chain of deadlines: scrubs that hang, backoff, attempts that fail again. */
 const DEADLINE_NS = 900e9;
 const REST_NS = 5e9;
+const REPAIRS = 8;
 
 export interface RestingCluster {
   readonly oracle: ClusterOracle;
@@ -52,18 +53,27 @@ export class ClusterChecks {
 
   /** Everything back, by force: not one slot may be missing. */
   #freeAll(): void {
-    const { mirror, users, truth, oracle } = this.#world;
-    if (oracle.violation !== undefined) return;
-    // A box whose slot is quarantined is repaired and started again.
-    const broken = new Set<string>();
-    for (const [id, box] of truth.boxes) {
-      if (box.box.some(({ state }) => state === 'quarantined')) broken.add(id);
+    const { mirror, users, oracle } = this.#world;
+    const isDone = (): boolean => [...mirror.bindings.values()].every(isQuarantined);
+    for (let round = 1; round <= REPAIRS && oracle.violation === undefined; round++) {
+      this.#repair();
+      this.#pass(REST_NS);
+      users.freeAll();
+      this.#reach('the end of all bindings', isDone, () => this.#tell(() => true));
+      // The scrub of what was given back may fail too.
+      if (mirror.bindings.size === 0) break;
     }
-    for (const id of broken) this.#world.restartAgent(id);
-    this.#pass(REST_NS);
-    users.freeAll();
-    this.#reach('the end of all bindings', () => mirror.bindings.size === 0);
+    if (mirror.bindings.size > 0) {
+      oracle.fail(ClusterInvariant.PROGRESS, `there is no end of ${this.#tell(() => true)}`);
+    }
     this.#judgeRest();
+  }
+
+  /** A box with a quarantined slot is seen to and started again. */
+  #repair(): void {
+    for (const [id, box] of this.#world.truth.boxes) {
+      if (box.box.some(({ state }) => state === 'quarantined')) this.#world.restartAgent(id);
+    }
   }
 
   #judgeRest(): void {
@@ -77,7 +87,11 @@ export class ClusterChecks {
     this.#judgeTables();
   }
 
-  #reach(what: string, done: () => boolean, why: () => string = () => this.#open()): void {
+  #reach(
+    what: string,
+    done: () => boolean,
+    why: () => string = () => this.#tell((record) => !isSettled(record)),
+  ): void {
     const { oracle, users } = this.#world;
     if (oracle.violation !== undefined) return;
     const isDone = (): boolean => users.open === 0 && done();
@@ -153,13 +167,15 @@ export class ClusterChecks {
     if (boxRows !== rows.size) fail(`boxes have ${boxRows} rows, bindings ${rows.size}`);
   }
 
-  #open(): string {
+  /** What is open, for people. */
+  #tell(which: (record: BindingRecord) => boolean): string {
     const { mirror, users } = this.#world;
-    const open = [...mirror.bindings.values()].filter((record) => !isSettled(record));
-    const texts = open.map(
-      ({ id, state, goal, failure }) =>
-        `${id} is ${state}${failure === undefined ? '' : `(${failure.reason})`}, shall be ${goal}`,
-    );
+    const texts = [...mirror.bindings.values()].filter(which).map((record) => {
+      const { id, state, goal, failure, host, hostSlot, box, boxSlot } = record;
+      const why = failure === undefined ? '' : `(${failure.reason})`;
+      const place = `${box}/${boxSlot} for ${host}/${hostSlot}`;
+      return `${id} of ${place} is ${state}${why}, shall be ${goal}`;
+    });
     return [...texts, `${users.open} calls open`].join('; ');
   }
 }
@@ -170,6 +186,10 @@ function isSettled({ state, goal, failure, retries }: BindingRecord): boolean {
   if (state !== 'failed' || failure === undefined) return false;
   if (goal === 'attached') return !retries || !FAILURE_REASONS[failure.reason].retries;
   return failure.reason === 'drain-timeout' || failure.reason === 'quarantined';
+}
+
+function isQuarantined({ state, failure }: BindingRecord): boolean {
+  return state === 'failed' && failure?.reason === 'quarantined';
 }
 
 function hasRows({ state, failure }: BindingRecord): boolean {

@@ -134,12 +134,14 @@ export class ClusterTrouble {
     this.#last(`slow ${id}`, this.#duration(30e9), () => this.#world.slowNs.delete(id));
   }
 
-  /** Never happens on a stream; an agent must see that an order is missing all the same. */
+  /** A stream that breaks in the middle: an agent must see that an order is missing. */
   #loseOrder(): void {
     const agent = this.#anyAgent();
-    if (agent?.stream?.isWhole !== true) return;
+    const stream = agent?.stream;
+    if (agent === undefined || stream?.isWhole !== true) return;
     this.#tell(`the next order to ${agent.id} is lost`, 'orders lost');
-    agent.stream.losesOrder = true;
+    stream.losesOrder = true;
+    this.#last(`order ${agent.id}`, this.#duration(8e9), () => stream.cut('both'));
   }
 
   /** A proxy that cannot put any table in force, as when memory is where a window is. */

@@ -65,6 +65,8 @@ export class ManagerProcess implements PoolSink {
   planned: PlannedCrash | undefined;
   readonly #options: ManagerOptions;
   readonly #streams = new Map<AgentSessionId, Stream>();
+  /** Those that have not said hello yet. */
+  readonly #accepted = new Map<AgentSessionId, () => Stream>();
   readonly #waiting = new Map<number, Waiting>();
   #commands: { caller: string; command: Command }[] = [];
   /** Proxies whose first whole report was taken in within this turn. */
@@ -95,10 +97,12 @@ export class ManagerProcess implements PoolSink {
   accept(id: string, stream: () => Stream): ManagerEnd {
     const session = this.#nextSession++;
     let isOpen = false;
+    this.#accepted.set(session, stream);
     return {
       hello: (now, hello) => {
         if (this.#dead) return;
         isOpen = true;
+        this.#accepted.delete(session);
         this.#streams.set(session, stream());
         this.core.connected(now, session, hello);
         this.#touch();
@@ -111,6 +115,7 @@ export class ManagerProcess implements PoolSink {
         this.#touch();
       },
       closed: (now) => {
+        this.#accepted.delete(session);
         if (this.#dead || !isOpen || !this.#streams.delete(session)) return;
         this.core.disconnected(now, session);
         this.#touch();
@@ -126,6 +131,7 @@ export class ManagerProcess implements PoolSink {
     store.crashed();
     const isNoticed = prng.chance(0.8);
     for (const stream of this.#streams.values()) stream.managerDied(isNoticed);
+    for (const stream of this.#accepted.values()) stream().managerDied(isNoticed);
     for (const { reply } of this.#waiting.values()) reply(undefined);
     this.#waiting.clear();
     onDeath();
@@ -162,11 +168,9 @@ export class ManagerProcess implements PoolSink {
     if (!this.#dead) this.#options.onLogged(entries);
   }
 
-  /** A turn ends a little later, so that it takes more calls; the core's own timer is armed. */
+  /** A turn ends a little later, so that it takes more calls; then the core's own timer is armed. */
   #touch(): void {
-    if (this.#dead) return;
-    this.#arm();
-    if (this.#turnIsDue) return;
+    if (this.#dead || this.#turnIsDue) return;
     this.#turnIsDue = true;
     const { clock, turnNs, prng } = this.#options;
     clock.at(nanos(clock.now() + turnNs * prng.float()), (now) => {

@@ -90,6 +90,8 @@ export class ModelBox implements BoxDataPlane, LinkSide {
   readonly box: readonly ModelBoxSlot[];
   readonly faults: ModelBoxFaults;
   readonly #options: ModelBoxOptions;
+  /** Before the first table nobody knows which slots have no row. */
+  #hasTable = false;
   #dead = false;
 
   constructor(options: ModelBoxOptions) {
@@ -121,6 +123,7 @@ export class ModelBox implements BoxDataPlane, LinkSide {
         return `slot ${row.slot}: generation ${row.generation} was used before`;
       }
     }
+    this.#hasTable = true;
     for (const [number, slot] of this.box.entries()) {
       const after = next.get(number);
       if (slot.row !== undefined && !isSameRow(slot.row, after)) this.#fence(slot, number);
@@ -168,6 +171,8 @@ export class ModelBox implements BoxDataPlane, LinkSide {
       slot.state = 'contained';
       slot.reason = 'the GPU node left';
       this.#say(slot, number, false);
+    } else if (this.#hasTable) {
+      this.#scrub(slot, number);
     }
     this.#changed(number, false);
   }

@@ -20,6 +20,9 @@ import type { ClusterPlan, HostPlan, WindowPlan } from './plan.ts';
 
 export const PATH = 'net0';
 
+/** Config reads that nobody answers are tried again. */
+const RETRY_NS = 200e6;
+
 export interface ModelHostFaults {
   /** Rows that are taken away stay in force in secret. */
   keepsRows?: boolean;
@@ -292,19 +295,28 @@ export class ModelHost implements HostDataPlane, HostSide {
     const { prng, plan } = this.#options;
     if (!slot.plugged || slot.state !== 'ready' || slot.fn !== undefined) return;
     slot.problem = undefined;
-    const epoch = ++slot.epoch;
+    slot.epoch++;
     const takesNs = prng.chance(0.02) ? 70e9 : plan.enumerationNs * (0.2 + prng.float());
-    this.#after(takesNs, () => {
-      if (slot.epoch !== epoch || slot.row === undefined) return;
+    this.#whenReached(slot, takesNs, () => {
+      if (slot.row === undefined) return;
       const node = this.#options.nodeAt(slot.row.box, slot.row.boxSlot);
       if (node === undefined) return;
       const bdf = slot.plan.secondaryBus << 8;
       const ids = { bdf, vendorId: 0xddb0, deviceId: 1 };
       slot.fn = { ...ids, bars: [], memoryEnable: false, busMaster: false };
       this.#changed(slot, false);
-      this.#after(takesNs / 4, () => {
-        if (slot.epoch === epoch) this.#setUp(slot, node);
-      });
+      this.#whenReached(slot, takesNs / 4, () => this.#setUp(slot, node));
+    });
+  }
+
+  /** Behind so much work on the function, all of which needs its box to answer. */
+  #whenReached(slot: ModelHostSlot, takesNs: number, fn: () => void): void {
+    const { epoch } = slot;
+    this.#after(takesNs, () => {
+      if (slot.epoch !== epoch || slot.row === undefined) return;
+      const link = this.#options.links.of(this.id, slot.row.box);
+      if (link?.isUp === true && !link.isCut) fn();
+      else this.#whenReached(slot, RETRY_NS, fn);
     });
   }
 

@@ -45,7 +45,7 @@ export class StoreChecks {
         this.#fail(SINGLE_OWNER, `${record.id} is put and removed at once`);
       this.#judgeBinding(record, batch, turn);
     }
-    for (const id of removed) this.#judgeRemoval(id);
+    for (const id of removed) this.#judgeRemoval(id, turn);
     this.#judgeOwners(batch);
     this.#judgeRequests(batch, turn);
     this.#judgeSteps(batch);
@@ -91,16 +91,10 @@ export class StoreChecks {
       if (!this.#mirror.requests.has(requestKey(requestedBy, requestId))) continue;
       this.#fail(ALL_OR_NOTHING, `request ${requestId} made ${other.id} before and now ${id}`);
     }
-    if (record.state !== 'reserved') {
-      this.#fail(STORE_OWNS, `${id} begins as ${record.state}`);
-    }
   }
 
-  #judgeGoal(before: BindingRecord, record: BindingRecord, { commands }: Turn): void {
-    const kind = record.goal === 'free' ? 'unbind' : 'retry';
-    const asked = commands.some(
-      ({ command }) => command.kind === kind && command.bindings.includes(record.id),
-    );
+  #judgeGoal(before: BindingRecord, record: BindingRecord, turn: Turn): void {
+    const asked = isAsked(turn, record.goal === 'free' ? 'unbind' : 'retry', record.id);
     if (asked && before.goal === 'attached') return;
     this.#fail(STORE_OWNS, `${record.id} shall be ${record.goal}, and nobody asked`);
   }
@@ -108,7 +102,9 @@ export class StoreChecks {
   #judgeGeneration(before: BindingRecord | undefined, record: BindingRecord): void {
     const { id, generation, box, boxSlot, host, hostSlot } = record;
     const mirror = this.#mirror;
-    if (before !== undefined && before.state !== 'failed') {
+    // A reserved one, of which nobody knows yet, may find that its number was given out before.
+    const mayChange = before === undefined || ['failed', 'reserved'].includes(before.state);
+    if (!mayChange) {
       this.#fail(FENCED, `${id} got generation ${generation} while ${before.state}`);
     }
     if (generation <= mirror.counters.generation) {
@@ -156,13 +152,14 @@ export class StoreChecks {
     }
   }
 
-  #judgeRemoval(id: string): void {
+  #judgeRemoval(id: string, turn: Turn): void {
     const before = this.#mirror.bindings.get(id);
     if (before === undefined) {
       this.#fail(STORE_OWNS, `${id} is removed and was never there`);
       return;
     }
-    if (before.goal !== 'free') this.#fail(STORE_OWNS, `${id} was removed, and nobody asked`);
+    const asked = before.goal === 'free' || isAsked(turn, 'unbind', id);
+    if (!asked) this.#fail(STORE_OWNS, `${id} was removed, and nobody asked`);
     const { box, boxSlot } = before;
     const slot = this.#mirror.boxSlots.get(`${box} ${boxSlot}`);
     // Nobody gets a quarantined one, or one whose GPU node has left.
@@ -271,6 +268,10 @@ export class StoreChecks {
   #fail(invariant: ClusterInvariant, message: string): void {
     this.#oracle.fail(invariant, message);
   }
+}
+
+function isAsked({ commands }: Turn, kind: 'unbind' | 'retry', id: string): boolean {
+  return commands.some(({ command }) => command.kind === kind && command.bindings.includes(id));
 }
 
 function isSameLife(a: BindingRecord, b: BindingRecord): boolean {

@@ -17,6 +17,8 @@ export class StoreMirror implements StoreFacts {
   /** Every batch that was committed. */
   readonly journal: Batch[] = [];
   counters: Counters = { generation: 0, binding: 0, position: 0 };
+  /** Bindings that ended in the newest batch. */
+  freed = new Set<string>();
   readonly #byGeneration = new Map<number, BindingRecord>();
   readonly #lost = new Set<number>();
   readonly #forced = new Set<number>();
@@ -67,6 +69,10 @@ export class StoreMirror implements StoreFacts {
     for (const slot of batch.hostSlots) this.hostSlots.set(`${slot.host} ${slot.slot}`, slot);
     for (const slot of batch.boxSlots) this.boxSlots.set(`${slot.box} ${slot.slot}`, slot);
     this.log.push(...batch.log);
+    this.freed = new Set();
+    for (const { binding } of batch.log) {
+      if (binding?.state === 'free') this.freed.add(binding.id);
+    }
     this.counters = batch.counters;
   }
 
