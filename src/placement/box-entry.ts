@@ -13,6 +13,8 @@ export type NodeState = NodeFacts['state'];
 /** GPU nodes that no demand tells apart, but for the place they are in. */
 export interface NodeClass {
   readonly key: string;
+  /** Small, and given out anew once the class is gone. */
+  readonly number: number;
   readonly model: string;
   readonly memoryBytes: number;
   readonly needs: BarNeeds;
@@ -39,6 +41,8 @@ export interface NodeEntry {
 
 export interface BoxEntry {
   readonly id: string;
+  /** Its place in the columns of `BoxTable`; given out anew once the box is forgotten. */
+  readonly number: number;
   /** False while it is known by hosts' paths alone; then it has no GPU nodes. */
   known: boolean;
   kind: BoxKind;
@@ -53,9 +57,10 @@ export interface BoxEntry {
   paths: number;
 }
 
-export function newBox(id: string): BoxEntry {
+export function newBox(id: string, number: number): BoxEntry {
   return {
     id,
+    number,
     known: false,
     kind: 'pcie',
     reachable: false,

@@ -2,6 +2,7 @@
  * One demand put to one state of the index: which classes of GPU nodes would do, which path leads to
  * a box, how many of a box the host's free slots take. Made for one call and thrown away.
  */
+import type { BarNeeds } from './bar-needs.ts';
 import type { BoxEntry, Lot, NodeClass, NodeEntry } from './box-entry.ts';
 import type { Demand, Reason } from './demand.ts';
 import type { HostSlotFacts } from './facts.ts';
@@ -12,6 +13,7 @@ import { type Shape, shapeOf, SlotMatching } from './slot-matching.ts';
 /** What the demand says to a class; `undefined` means it would do. */
 export interface ClassView {
   readonly reason: 'model' | 'memory' | undefined;
+  /** Fits nowhere while there is a reason. */
   readonly shape: Shape;
 }
 
@@ -23,7 +25,8 @@ export class DemandView {
   readonly freeSlots: number;
   /** The host's free slots, or all while none is free; the smallest windows first. */
   readonly slots: readonly HostSlotFacts[];
-  readonly #classes = new Map<NodeClass, ClassView>();
+  /** By the class's number. */
+  readonly #classes: (ClassView | undefined)[] = [];
   readonly #shapes = new Map<string, Shape>();
 
   constructor(index: PoolIndex, demand: Demand) {
@@ -37,18 +40,19 @@ export class DemandView {
   }
 
   classView(nodeClass: NodeClass): ClassView {
-    let view = this.#classes.get(nodeClass);
+    let view = this.#classes[nodeClass.number];
     if (view === undefined) {
-      view = { reason: this.#classReason(nodeClass), shape: this.#shape(nodeClass) };
-      this.#classes.set(nodeClass, view);
+      const reason = this.#classReason(nodeClass);
+      const { needs } = nodeClass;
+      view = { reason, shape: reason === undefined ? this.#shape(needs) : { needs, fitting: [] } };
+      this.#classes[nodeClass.number] = view;
     }
     return view;
   }
 
   /** Whether the lot's GPU nodes would do but for their box, and fit a free slot each by itself. */
   accepts(lot: Lot): boolean {
-    const view = this.classView(lot.nodeClass);
-    return view.reason === undefined && view.shape.fitting.length > 0;
+    return this.classView(lot.nodeClass).shape.fitting.length > 0;
   }
 
   acceptsKind(box: BoxEntry): boolean {
@@ -78,23 +82,24 @@ export class DemandView {
     return maxRttNs === undefined || (rttNs > 0 && rttNs <= maxRttNs);
   }
 
-  /** How many free GPU nodes of these lots the host's slots take at the same time. */
-  rank(lots: readonly Lot[]): number {
+  /** How many free GPU nodes of these lots, `from` to `end`, the host's slots take at the same time. */
+  rank(lots: readonly Lot[], from = 0, end = lots.length): number {
     let count = 0;
     let only: Shape | undefined;
     let mixed = false;
-    for (const lot of lots) {
-      if (lot.free === 0 || !this.accepts(lot)) continue;
-      count += lot.free;
+    for (let at = from; at < end; at++) {
+      const lot = lots[at];
+      if (lot === undefined || lot.free === 0) continue;
       const { shape } = this.classView(lot.nodeClass);
+      if (shape.fitting.length === 0) continue;
+      count += lot.free;
       only ??= shape;
       // Two shapes that every slot takes are as good as one.
       mixed ||= only !== shape && !(this.#fitsAll(only) && this.#fitsAll(shape));
     }
     if (!mixed) return Math.min(count, only?.fitting.length ?? 0);
     const matching = new SlotMatching();
-    for (const lot of lots) {
-      if (!this.accepts(lot)) continue;
+    for (const lot of lots.slice(from, end)) {
       const { shape } = this.classView(lot.nodeClass);
       for (let left = lot.free; left > 0 && matching.add(shape); left--);
     }
@@ -120,9 +125,8 @@ export class DemandView {
     const paths = this.host?.paths;
     if (paths === undefined) return 'no-path';
     const first = paths.firstOf(box.id);
-    const end = endOfBox(paths, first);
-    if (paths.boxes[first] !== box) return 'no-path';
-    const best = this.bestPath(paths, first, end);
+    if (paths.boxNumbers[first] !== box.number) return 'no-path';
+    const best = this.bestPath(paths, first, paths.endOfBox(first));
     if (best < 0) return 'path-down';
     return this.withinRtt(paths.rttNs[best] ?? 0) ? undefined : 'round-trip';
   }
@@ -133,7 +137,7 @@ export class DemandView {
     return memoryBytes !== undefined && nodeClass.memoryBytes < memoryBytes ? 'memory' : undefined;
   }
 
-  #shape({ needs }: NodeClass): Shape {
+  #shape(needs: BarNeeds): Shape {
     let shape = this.#shapes.get(needs.key);
     if (shape === undefined) {
       shape = shapeOf(needs, this.slots);
@@ -141,14 +145,6 @@ export class DemandView {
     }
     return shape;
   }
-}
-
-/** The position behind the paths that lead to the same box as the one at `first`. */
-export function endOfBox(paths: HostPaths, first: number): number {
-  const box = paths.boxes[first];
-  let end = first + 1;
-  while (end < paths.size && paths.boxes[end] === box) end++;
-  return end;
 }
 
 /** What was not measured comes last. */

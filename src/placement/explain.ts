@@ -3,7 +3,7 @@ import type { BoxEntry, NodeEntry } from './box-entry.ts';
 import { freeOf } from './box-scan.ts';
 import type { Candidate, Demand, Reason } from './demand.ts';
 import { checkDemand } from './demand-check.ts';
-import { DemandView, endOfBox, rttRank } from './demand-view.ts';
+import { DemandView, rttRank } from './demand-view.ts';
 import type { PoolIndex } from './pool-index.ts';
 import { bytesText, nodesText, quoted, timeText } from './words.ts';
 
@@ -99,7 +99,8 @@ function roundTripText({ host, demand }: DemandView, box: BoxEntry): string {
   if (host !== undefined) {
     const { paths } = host;
     const first = paths.firstOf(box.id);
-    for (let position = first; position < endOfBox(paths, first); position++) {
+    const end = paths.endOfBox(first);
+    for (let position = first; position < end; position++) {
       if (paths.up[position] === true) {
         lowest = Math.min(lowest, rttRank(paths.rttNs[position] ?? 0));
       }

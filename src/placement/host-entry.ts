@@ -4,6 +4,7 @@
  */
 import { compareSlots } from './bar-needs.ts';
 import type { BoxEntry } from './box-entry.ts';
+import type { BoxTable } from './box-table.ts';
 import type { HostSlotFacts } from './facts.ts';
 
 export interface HostEntry {
@@ -32,26 +33,37 @@ export function putSlot(host: HostEntry, facts: HostSlotFacts): void {
  * them in order meets boxes in the order of their ids. One position in each column is one path.
  */
 export class HostPaths {
-  readonly boxes: BoxEntry[] = [];
+  readonly table: BoxTable;
+  /** Of the boxes they lead to. */
+  readonly boxNumbers: number[] = [];
   readonly names: string[] = [];
   readonly rttNs: number[] = [];
   readonly up: boolean[] = [];
 
+  constructor(table: BoxTable) {
+    this.table = table;
+  }
+
   get size(): number {
-    return this.boxes.length;
+    return this.boxNumbers.length;
+  }
+
+  boxAt(position: number): BoxEntry {
+    return this.table.at(this.boxNumbers[position] ?? -1);
   }
 
   /** The path's position, or as −1 − position where it would be. The least name ('') finds a box. */
   find(box: string, name: string): number {
     let low = 0;
-    let high = this.boxes.length;
+    let high = this.size;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const id = this.boxes[middle]?.id ?? '';
+      const { id } = this.boxAt(middle);
       if (id < box || (id === box && (this.names[middle] ?? '') < name)) low = middle + 1;
       else high = middle;
     }
-    return this.boxes[low]?.id === box && this.names[low] === name ? low : -1 - low;
+    const found = low < this.size && this.boxAt(low).id === box && this.names[low] === name;
+    return found ? low : -1 - low;
   }
 
   /** The first position of the box's paths, or where it would be. */
@@ -69,13 +81,13 @@ export class HostPaths {
       return false;
     }
     const position = -1 - found;
-    if (position === this.boxes.length) {
-      this.boxes.push(box);
+    if (position === this.size) {
+      this.boxNumbers.push(box.number);
       this.names.push(name);
       this.up.push(up);
       this.rttNs.push(rttNs);
     } else {
-      this.boxes.splice(position, 0, box);
+      this.boxNumbers.splice(position, 0, box.number);
       this.names.splice(position, 0, name);
       this.up.splice(position, 0, up);
       this.rttNs.splice(position, 0, rttNs);
@@ -84,9 +96,17 @@ export class HostPaths {
   }
 
   removeAt(position: number): void {
-    this.boxes.splice(position, 1);
+    this.boxNumbers.splice(position, 1);
     this.names.splice(position, 1);
     this.up.splice(position, 1);
     this.rttNs.splice(position, 1);
+  }
+
+  /** The position behind the paths that lead to the same box as the one at `first`. */
+  endOfBox(first: number): number {
+    const number = this.boxNumbers[first];
+    let end = first + 1;
+    while (end < this.size && this.boxNumbers[end] === number) end++;
+    return end;
   }
 }

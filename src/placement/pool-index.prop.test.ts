@@ -214,14 +214,18 @@ function contents(index: PoolIndex): unknown {
       .sort((a, b) => (a.key < b.key ? -1 : 1)),
     boxes: index.boxes().map((box) => ({
       ...box,
+      // Numbers may be given out in any order.
+      number: undefined,
+      offered: index.host('h1')?.paths.table.offered[box.number],
       nodes: box.nodes.map(({ facts, state }) => ({ ...facts, state })),
       lots: box.lots.map((lot) => ({ ...lot, nodeClass: lot.nodeClass.key })),
     })),
     hosts: SMALL_HOSTS.map((id) => {
       const host = index.host(id);
       if (host === undefined) return id;
-      const { boxes, names, rttNs, up } = host.paths;
-      return { ...host, paths: { boxes: boxes.map((box) => box.id), names, rttNs, up } };
+      const { names, rttNs, up } = host.paths;
+      const boxes = names.map((_, position) => host.paths.boxAt(position).id);
+      return { ...host, paths: { boxes, names, rttNs, up } };
     }),
   };
 }

@@ -5,12 +5,12 @@ import {
   type BoxEntry,
   findNode,
   lotOf,
-  newBox,
   nodeAt,
   type NodeClass,
   type NodeEntry,
   type NodeState,
 } from './box-entry.ts';
+import { BoxTable } from './box-table.ts';
 import type {
   BarFacts,
   BoxFacts,
@@ -36,9 +36,10 @@ export type Tally = (typeof TALLIES)[number];
  * Cost of a call: what its fact touches (a box's nodes at most; `setHost` its slots and paths).
  */
 export class PoolIndex {
-  readonly #boxes = new Map<string, BoxEntry>();
+  readonly #boxes = new BoxTable();
   readonly #hosts = new Map<string, HostEntry>();
   readonly #classes = new Map<string, NodeClass>();
+  readonly #unusedClassNumbers: number[] = [];
   readonly #tallies: Record<Tally, number> = {
     gone: 0,
     unreachable: 0,
@@ -50,12 +51,13 @@ export class PoolIndex {
 
   /** Keeps the box's GPU nodes. Reachability is looked up here alone. */
   setBox(facts: BoxFacts): void {
-    const box = this.#boxOf(facts.id);
+    const box = this.#boxes.of(facts.id);
     for (const node of box.nodes) this.#count(box, node, -1);
     box.known = true;
     box.kind = facts.kind;
     box.reachable = facts.reachable;
     for (const node of box.nodes) this.#count(box, node, 1);
+    this.#boxes.updateOffer(box);
   }
 
   /** With its GPU nodes. Paths of hosts to it are kept, and count again when it is back. */
@@ -114,7 +116,7 @@ export class PoolIndex {
       id: facts.id,
       reachable: facts.reachable,
       slots: [],
-      paths: new HostPaths(),
+      paths: new HostPaths(this.#boxes),
     };
     this.#hosts.set(facts.id, host);
     for (const slot of facts.slots) putSlot(host, slot);
@@ -131,7 +133,8 @@ export class PoolIndex {
     const host = this.#hosts.get(id);
     if (host === undefined) return;
     this.#hosts.delete(id);
-    for (const box of host.paths.boxes) this.#leave(box);
+    const { paths } = host;
+    for (let at = 0; at < paths.size; at++) this.#leave(paths.boxAt(at));
   }
 
   /** The host must have been set. */
@@ -152,8 +155,8 @@ export class PoolIndex {
   removePath(hostId: string, boxId: string, path: string): void {
     const paths = this.#hosts.get(hostId)?.paths;
     const position = paths?.find(boxId, path) ?? -1;
-    const box = paths?.boxes[position];
-    if (paths === undefined || box === undefined) return;
+    if (paths === undefined || position < 0) return;
+    const box = paths.boxAt(position);
     paths.removeAt(position);
     this.#leave(box);
   }
@@ -189,15 +192,6 @@ export class PoolIndex {
     return this.#tallies[of];
   }
 
-  #boxOf(id: string): BoxEntry {
-    let box = this.#boxes.get(id);
-    if (box === undefined) {
-      box = newBox(id);
-      this.#boxes.set(id, box);
-    }
-    return box;
-  }
-
   #knownBox(id: string): BoxEntry {
     return assertDefined(this.box(id), `box ${id} was not set before what belongs to it`);
   }
@@ -211,14 +205,16 @@ export class PoolIndex {
     const key = JSON.stringify([model, memoryBytes, needs.key]);
     let nodeClass = this.#classes.get(key);
     if (nodeClass === undefined) {
-      nodeClass = { key, model, memoryBytes, needs, nodes: 0, free: { pcie: 0, nvswitch: 0 } };
+      const number = this.#unusedClassNumbers.pop() ?? this.#classes.size;
+      const free = { pcie: 0, nvswitch: 0 };
+      nodeClass = { key, number, model, memoryBytes, needs, nodes: 0, free };
       this.#classes.set(key, nodeClass);
     }
     return nodeClass;
   }
 
   #putPath(host: HostEntry, { box: boxId, path, up, rttNs }: PathFacts): void {
-    const box = this.#boxOf(boxId);
+    const box = this.#boxes.of(boxId);
     if (host.paths.set(box, path, up, rttNs)) box.paths++;
   }
 
@@ -228,7 +224,7 @@ export class PoolIndex {
   }
 
   #forgetUnused(box: BoxEntry): void {
-    if (!box.known && box.paths === 0) this.#boxes.delete(box.id);
+    if (!box.known && box.paths === 0) this.#boxes.delete(box);
   }
 
   #drop(box: BoxEntry, node: NodeEntry): void {
@@ -237,13 +233,17 @@ export class PoolIndex {
     box.nodes.splice(box.nodes.indexOf(node), 1);
     const { lot } = node;
     if (--lot.nodes === 0) box.lots.splice(box.lots.indexOf(lot), 1);
-    if (--lot.nodeClass.nodes === 0) this.#classes.delete(lot.nodeClass.key);
+    if (--lot.nodeClass.nodes === 0) {
+      this.#classes.delete(lot.nodeClass.key);
+      this.#unusedClassNumbers.push(lot.nodeClass.number);
+    }
   }
 
   #count(box: BoxEntry, { state, lot }: NodeEntry, by: 1 | -1): void {
     if (state === 'free') {
       box.free += by;
       lot.free += by;
+      this.#boxes.updateOffer(box);
     }
     if (state === 'gone') this.#tallies.gone += by;
     else if (!box.reachable) this.#tallies.unreachable += by;

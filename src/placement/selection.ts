@@ -10,7 +10,7 @@
  */
 import { assert } from '#base/assert';
 import type { BoxEntry, Lot, NodeEntry } from './box-entry.ts';
-import { freeOf, groupsOf, visitBoxes } from './box-scan.ts';
+import { freeOf, visitBoxes, visitGroups } from './box-scan.ts';
 import type { Pick } from './demand.ts';
 import { type DemandView, rttRank } from './demand-view.ts';
 import type { HostEntry } from './host-entry.ts';
@@ -50,27 +50,46 @@ export function select(view: DemandView, host: HostEntry): Pick[] | undefined {
 
 /** The best of those that have enough by themselves. */
 function bestUnit(view: DemandView, host: HostEntry): Unit | undefined {
-  const { gpus, nvlink } = view.demand;
+  return view.demand.nvlink ? bestGroup(view, host) : bestBox(view, host);
+}
+
+function bestBox(view: DemandView, host: HostEntry): Unit | undefined {
+  const { gpus } = view.demand;
   let best: Unit | undefined;
-  const offer = (unit: Unit): void => {
-    if (best === undefined || compareRanks(unit.rank, best.rank) < 0) best = unit;
-  };
   visitBoxes(view, host, gpus, (box, path) => {
     const rtt = rttRank(host.paths.rttNs[path] ?? 0);
-    if (nvlink) {
-      for (const lots of groupsOf(box.lots)) {
-        const usable = view.rank(lots);
-        if (usable >= gpus) offer({ box, path, lots, usable, rank: [freeOf(lots), box.free, rtt] });
-      }
-      return;
-    }
-    // Most boxes end here: what follows costs more.
-    if (best !== undefined && box.free > best.box.free) return;
+    const [bestFree = Infinity, bestLeft = Infinity, bestRtt = Infinity] = best?.rank ?? [];
+    // Most of those with as few free end here: what follows costs more.
+    if (box.free === bestFree && bestLeft === 0 && rtt >= bestRtt) return bestFree;
     const { lots } = box;
     const usable = view.rank(lots);
-    if (usable < gpus) return;
+    if (usable < gpus) return bestFree;
     const { leftBehind } = takingOrder(view, lots, gpus);
-    offer({ box, path, lots, usable, rank: [box.free, leftBehind, rtt] });
+    const rank = [box.free, leftBehind, rtt];
+    if (best === undefined || compareRanks(rank, best.rank) < 0) {
+      best = { box, path, lots, usable, rank };
+    }
+    return best.box.free;
+  });
+  return best;
+}
+
+function bestGroup(view: DemandView, host: HostEntry): Unit | undefined {
+  const { gpus } = view.demand;
+  let best: Unit | undefined;
+  visitBoxes(view, host, gpus, (box, path) => {
+    visitGroups(box.lots, (first, end) => {
+      const free = freeOf(box.lots, first, end);
+      if (free < gpus || (best !== undefined && free > (best.rank[0] ?? 0))) return;
+      const usable = view.rank(box.lots, first, end);
+      if (usable < gpus) return;
+      const rank = [free, box.free, rttRank(host.paths.rttNs[path] ?? 0)];
+      if (best === undefined || compareRanks(rank, best.rank) < 0) {
+        best = { box, path, lots: box.lots.slice(first, end), usable, rank };
+      }
+    });
+    // While no group is used up, one in a box with more free may fit better.
+    return best !== undefined && best.rank[0] === gpus ? best.box.free : Infinity;
   });
   return best;
 }
@@ -86,6 +105,7 @@ function severalUnits(view: DemandView, host: HostEntry): Unit[] {
     const usable = view.rank(lots);
     const rank = [-usable, box.free, rttRank(host.paths.rttNs[path] ?? 0)];
     if (usable > 0) units.push({ box, path, lots, usable, rank });
+    return Infinity;
   });
   units.sort((a, b) => compareRanks(a.rank, b.rank));
   let missing = view.demand.gpus;

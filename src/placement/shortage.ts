@@ -1,8 +1,8 @@
 /** What there is for a demand that cannot be met, in numbers: no GPU node is looked at one by one. */
 import type { BoxEntry, Lot, NodeClass } from './box-entry.ts';
-import { freeOf, groupsOf } from './box-scan.ts';
+import { visitGroups } from './box-scan.ts';
 import { REASONS, type Reason } from './demand.ts';
-import { type DemandView, endOfBox } from './demand-view.ts';
+import type { DemandView } from './demand-view.ts';
 import type { HostEntry } from './host-entry.ts';
 import { TALLIES } from './pool-index.ts';
 
@@ -57,14 +57,21 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
   let misfit: NodeClass | undefined;
   const usableLots: Lot[] = [];
   const { paths } = host;
-  for (let first = 0, end = 0; first < paths.size; first = end) {
-    end = endOfBox(paths, first);
-    const box = paths.boxes[first];
-    if (box === undefined || !box.reachable || box.free === 0 || !view.acceptsKind(box)) continue;
-    const lots = box.lots.filter(
-      (lot) => lot.free > 0 && view.classView(lot.nodeClass).reason === undefined,
-    );
-    const free = freeOf(lots);
+  const { boxNumbers, table } = paths;
+  for (let first = 0, end = 0; first < boxNumbers.length; first = end) {
+    end = paths.endOfBox(first);
+    const number = boxNumbers[first] ?? 0;
+    if (table.offered[number] === 0) continue;
+    const box = table.at(number);
+    if (!view.acceptsKind(box)) continue;
+    let free = 0;
+    let fitting = 0;
+    for (const lot of box.lots) {
+      const { reason, shape } = view.classView(lot.nodeClass);
+      if (lot.free === 0 || reason !== undefined) continue;
+      free += lot.free;
+      if (shape.fitting.length > 0) fitting += lot.free;
+    }
     if (free === 0) continue;
     behindPaths += free;
     const best = view.bestPath(paths, first, end);
@@ -75,13 +82,12 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
       counts['round-trip'] += free;
       if (rttNs > 0) lowestRttNs = Math.min(lowestRttNs, rttNs);
     } else {
-      const fitting = lots.filter((lot) => view.accepts(lot));
-      if (fitting.length < lots.length) {
-        misfit ??= lots.find((lot) => !view.accepts(lot))?.nodeClass;
-        counts.window += free - freeOf(fitting);
+      if (fitting < free) {
+        counts.window += free - fitting;
+        misfit ??= box.lots.find((lot) => isMisfit(view, lot))?.nodeClass;
       }
-      usable += freeOf(fitting);
-      usableLots.push(...fitting);
+      usable += fitting;
+      usableLots.push(...box.lots);
       mostInOne = Math.max(mostInOne, mostTogether(view, box));
     }
   }
@@ -100,8 +106,17 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
   };
 }
 
+function isMisfit(view: DemandView, lot: Lot): boolean {
+  const { reason, shape } = view.classView(lot.nodeClass);
+  return lot.free > 0 && reason === undefined && shape.fitting.length === 0;
+}
+
 /** The most GPU nodes that a demand can have of this box, in one of its groups with `nvlink`. */
-export function mostTogether(view: DemandView, box: BoxEntry): number {
+function mostTogether(view: DemandView, box: BoxEntry): number {
   if (!view.demand.nvlink) return view.rank(box.lots);
-  return Math.max(0, ...groupsOf(box.lots).map((lots) => view.rank(lots)));
+  let most = 0;
+  visitGroups(box.lots, (first, end) => {
+    most = Math.max(most, view.rank(box.lots, first, end));
+  });
+  return most;
 }

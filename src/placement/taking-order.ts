@@ -1,6 +1,6 @@
 /** In which order GPU nodes of one box are taken, so that NVLink groups stay whole. */
 import type { Lot } from './box-entry.ts';
-import { freeOf, groupsOf } from './box-scan.ts';
+import { freeOf, visitGroups } from './box-scan.ts';
 import type { DemandView } from './demand-view.ts';
 
 export interface TakingOrder {
@@ -14,12 +14,15 @@ export interface TakingOrder {
  * smallest group that has what is missing, or the largest one and so on.
  */
 export function takingOrder(view: DemandView, lots: readonly Lot[], count: number): TakingOrder {
+  const [only] = lots;
   if (lots.at(-1)?.group === '') return { lots, leftBehind: 0 };
-  const groups = groupsOf(lots).map((members) => ({
-    members,
-    usable: freeOf(members.filter((lot) => view.accepts(lot))),
-    free: freeOf(members),
-  }));
+  if (lots.length === 1 && only !== undefined) return { lots, leftBehind: only.free - count };
+  const groups: { members: readonly Lot[]; usable: number; free: number }[] = [];
+  visitGroups(lots, (first, end) => {
+    const members = lots.slice(first, end);
+    const usable = freeOf(members.filter((lot) => view.accepts(lot)));
+    groups.push({ members, usable, free: freeOf(members) });
+  });
   const order: Lot[] = [];
   let missing = count;
   let leftBehind = 0;
