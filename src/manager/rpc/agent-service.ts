@@ -34,13 +34,13 @@ export function agentService({ shell, report }: AgentServiceOptions): Implementa
         const identity = agentIdentity(peerOf(context));
         const hello = await helloOf(incoming, identity);
         const outbox = new Outbox<AgentOrder>(MAX_WAITING_ORDERS, () => {
-          outbox.end(
-            new DxpuError(
-              'resource_exhausted',
-              `${identityName(identity)} is ${MAX_WAITING_ORDERS} orders behind: it does not read`,
-            ),
+          const deaf = new DxpuError(
+            'resource_exhausted',
+            `${identityName(identity)} is ${MAX_WAITING_ORDERS} orders behind: it does not read`,
           );
-          // It will not read that either: what is being written has to fail.
+          report.refused(refusalLine(context, deaf));
+          // It would not read that either.
+          outbox.end();
           abortRequest(context);
         });
         session = shell.openSession(hello, {
@@ -53,12 +53,7 @@ export function agentService({ shell, report }: AgentServiceOptions): Implementa
         );
         for await (const order of outbox) yield orderToWire(order);
       } catch (error) {
-        const refusal = DxpuError.from(error);
-        if (!(error instanceof DxpuError)) report.fault(error);
-        // Of our own ends the shell has told already; of a peer's there is nothing wrong.
-        else if (refusal.code !== 'unavailable' && refusal.code !== 'cancelled') {
-          report.refused(refusalLine(context, refusal));
-        }
+        tell(report, context, error);
         throw toRpcError(error);
       } finally {
         session?.close();
@@ -66,6 +61,22 @@ export function agentService({ shell, report }: AgentServiceOptions): Implementa
       }
     },
   };
+}
+
+/** What ended a stream, where somebody should know. */
+function tell(report: FaultReport, context: HandlerContext, error: unknown): void {
+  if (error instanceof DxpuError) {
+    // Of our own ends the shell has told already; of a peer's there is nothing wrong.
+    if (error.code === 'unavailable' || error.code === 'cancelled') return;
+    report.refused(refusalLine(context, error));
+  } else if (!isWriteError(error)) {
+    report.fault(error);
+  }
+}
+
+/** The library tells us so that the peer is gone. */
+function isWriteError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error;
 }
 
 function agentIdentity(identity: Identity): Identity<'host' | 'box'> {

@@ -7,16 +7,15 @@
  * of what it sends is looked at.
  */
 import * as http2 from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { createConnectRouter, type Interceptor } from '@connectrpc/connect';
+import { createConnectRouter } from '@connectrpc/connect';
 import { DxpuError } from '#base/errors';
 import { errnoReason } from '#base/make-folder';
 import { identityName } from '#identity/identity';
 import { secureOptions, type TlsCredentials } from '#identity/tls-identity';
 import { AgentService } from '#proto/generated/dxpu/agent/v1/agent_pb';
 import { PoolService } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import { toRpcError } from '#proto/rpc-error';
 import type { Shell } from '../shell/shell.ts';
 import { agentService } from './agent-service.ts';
 import { DEFAULT_KEEP_ALIVE, KeepAlive, type KeepAliveOptions } from './keep-alive.ts';
@@ -27,7 +26,6 @@ import {
   identifyPeer,
   isHttp2,
   type Peer,
-  peerOf,
   refusalOf,
 } from './peers.ts';
 import { poolService } from './pool-service.ts';
@@ -36,10 +34,11 @@ import { poolService } from './pool-service.ts';
 const MAX_REPORT_BYTES = 32 << 20;
 /** Enough that a request of too many items is told so, not that it is too long. */
 const MAX_REQUEST_BYTES = 16 << 20;
-const MAX_REFUSED_BYTES = 64 << 10;
 const MAX_STREAMS_OF_CONNECTION = 256;
 const MAX_CONNECTIONS_OF_IDENTITY = 1024;
 const HANDSHAKE_WITHIN_MS = 5000;
+/** What a peer may send before it was read: a whole report of most hosts. */
+const WINDOW_BYTES = 1 << 20;
 /** How long one that is refused has to ask and hear why. */
 const REFUSED_LIFE_MS = 5000;
 /** For last words, when the server closes. */
@@ -111,11 +110,15 @@ function openDoor(
       rejectUnauthorized: false,
       handshakeTimeout: HANDSHAKE_WITHIN_MS,
       allowHTTP1: true,
-      settings: { maxConcurrentStreams: MAX_STREAMS_OF_CONNECTION },
+      settings: {
+        maxConcurrentStreams: MAX_STREAMS_OF_CONNECTION,
+        initialWindowSize: WINDOW_BYTES,
+      },
       maxSessionMemory: 64,
     },
     (request, response) => guests.handler(request, response),
   );
+  server.on('connection', (socket: Socket) => guests.enter(socket));
   server.on('session', (session) => guests.greet(session));
   server.on('tlsClientError', (error, socket) => {
     const reason = new DxpuError('unavailable', `the TLS handshake failed: ${error.message}`);
@@ -143,6 +146,8 @@ class Guests {
   readonly #keepAlive: KeepAlive;
   readonly #peers = new WeakMap<http2.Http2Session | TLSSocket, Peer>();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
+  readonly #sockets = new Set<Socket>();
+  #isClosed = false;
 
   constructor(options: ManagerServerOptions) {
     const { shell, report, version } = options;
@@ -153,12 +158,12 @@ class Guests {
       const silent = new DxpuError('unavailable', 'it does not answer pings any more');
       report.refused(refusalOf(peer, silent));
     });
-    const common = {
-      contextValues: (request: NodeServerRequest) => contextOf(this.#peerOf(request), request),
-      onFault: (thrown: unknown) => report.fault(thrown),
-    };
-    const serve = nodeHandler({
-      ...common,
+    this.handler = nodeHandler({
+      admit: (request) => {
+        const peer = this.#peerOf(request);
+        return peer.identity instanceof DxpuError ? peer.identity : contextOf(peer, request);
+      },
+      onFault: (thrown) => report.fault(thrown),
       // A mistyped field asks for something else than was meant.
       router: createConnectRouter({ jsonOptions: { ignoreUnknownFields: false } })
         .service(AgentService, agentService({ shell, report }), { readMaxBytes: MAX_REPORT_BYTES })
@@ -166,25 +171,28 @@ class Guests {
           readMaxBytes: MAX_REQUEST_BYTES,
         }),
     });
-    const refuse = nodeHandler({
-      ...common,
-      router: createConnectRouter({ readMaxBytes: MAX_REFUSED_BYTES, interceptors: [refusal] })
-        .service(AgentService, {})
-        .service(PoolService, {}),
-    });
-    this.handler = (request, response) => {
-      const isRefused = this.#peerOf(request).identity instanceof DxpuError;
-      (isRefused ? refuse : serve)(request, response);
-    };
   }
 
-  /** A connection whose handshake is done. */
+  /** A connection before its handshake. */
+  enter(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    // It was waiting to be taken when the door was closed.
+    if (this.#isClosed) socket.destroy();
+  }
+
+  /** A connection whose handshake is done, and which speaks HTTP/2. */
   greet(session: http2.ServerHttp2Session): void {
+    if (this.#isClosed) {
+      session.destroy();
+      return;
+    }
     const peer = this.#admit(identifyPeer(session.socket as TLSSocket), (done) =>
       session.once('close', done),
     );
     this.#peers.set(session, peer);
     this.#sessions.add(session);
+    session.setLocalWindowSize(WINDOW_BYTES);
     session.once('close', () => this.#sessions.delete(session));
     session.on('error', () => {}); // Followed by 'close'.
     if (peer.identity instanceof DxpuError) {
@@ -197,11 +205,11 @@ class Guests {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#keepAlive.stop();
-    const sessions = [...this.#sessions];
-    for (const session of sessions) session.close();
+    for (const session of this.#sessions) session.close();
     setTimeout(() => {
-      for (const session of sessions) session.destroy();
+      for (const socket of this.#sockets) socket.destroy();
     }, LINGER_MS).unref();
   }
 
@@ -239,16 +247,6 @@ class Guests {
     return peer;
   }
 }
-
-/** Answers every call with what its peer was refused with. */
-const refusal: Interceptor = () => (request) => {
-  try {
-    peerOf({ values: request.contextValues });
-  } catch (error) {
-    throw toRpcError(error);
-  }
-  throw toRpcError(new DxpuError('internal', 'this peer was not refused'));
-};
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): DxpuError {
   const where = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

@@ -9,6 +9,7 @@ import {
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
 import type { ConnectRouter, ContextValues } from '@connectrpc/connect';
+import { DXPU_ERROR_CODES, type DxpuError } from '#base/errors';
 
 /** Takes requests of HTTP/1.1 and HTTP/2. */
 export type NodeHandler = ReturnType<typeof connectNodeAdapter>;
@@ -17,7 +18,8 @@ type NodeServerResponse = Parameters<NodeHandler>[1];
 
 export interface NodeHandlerOptions {
   readonly router: ConnectRouter;
-  readonly contextValues: (request: NodeServerRequest) => ContextValues;
+  /** What handlers are to know of the request; or why it is refused without being read. */
+  readonly admit: (request: NodeServerRequest) => ContextValues | DxpuError;
   readonly onFault: (thrown: unknown) => void;
 }
 
@@ -32,8 +34,12 @@ export function nodeHandler(options: NodeHandlerOptions): NodeHandler {
     }
     let universal: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
-      const values = options.contextValues(request);
-      universal = universalRequestFromNodeRequest(request, response, undefined, values);
+      const admitted = options.admit(request);
+      if (admitted instanceof Error) {
+        refuseCall(request, response, admitted);
+        return;
+      }
+      universal = universalRequestFromNodeRequest(request, response, undefined, admitted);
     } catch {
       refuse(response, 400, 'invalid_argument', 'this is no request: it names no host');
       return;
@@ -42,13 +48,52 @@ export function nodeHandler(options: NodeHandlerOptions): NodeHandler {
       .then((answer) => universalResponseToNodeResponse(answer, response))
       .catch((thrown: unknown) => {
         // Who is gone hears nothing; that is no fault of ours.
-        if (!universal.signal.aborted && !response.destroyed) options.onFault(thrown);
+        const isGone = universal.signal.aborted || response.destroyed || isClosed(request);
+        if (!isGone) options.onFault(thrown);
       });
   };
+}
+
+function isClosed(request: NodeServerRequest): boolean {
+  return 'stream' in request && request.stream.closed;
 }
 
 /** As the Connect protocol says it. */
 function refuse(response: NodeServerResponse, status: number, code: string, message: string): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify({ code, message }));
+}
+
+const STATUS_OF_CODE: Readonly<Record<string, number>> = {
+  unauthenticated: 401,
+  permission_denied: 403,
+  resource_exhausted: 429,
+};
+/** Flag of the envelope that ends a stream of the Connect protocol. */
+const END_STREAM = 2;
+
+/** Answers a call with an error in the protocol it is made in. Nothing of its body is read. */
+function refuseCall(
+  request: NodeServerRequest,
+  response: NodeServerResponse,
+  { code, message }: DxpuError,
+): void {
+  const type = request.headers['content-type'] ?? '';
+  if (type.startsWith('application/grpc')) {
+    response.writeHead(200, {
+      'content-type': type,
+      'grpc-status': String(DXPU_ERROR_CODES.indexOf(code) + 1),
+      'grpc-message': encodeURIComponent(message),
+    });
+    response.end();
+  } else if (type.startsWith('application/connect+')) {
+    const body = Buffer.from(JSON.stringify({ error: { code, message } }));
+    const head = Buffer.alloc(5);
+    head.writeUInt8(END_STREAM);
+    head.writeUInt32BE(body.length, 1);
+    response.writeHead(200, { 'content-type': type });
+    response.end(Buffer.concat([head, body]));
+  } else {
+    refuse(response, STATUS_OF_CODE[code] ?? 500, code, message);
+  }
 }

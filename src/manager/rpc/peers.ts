@@ -1,5 +1,5 @@
 /** Who is at the other end of a request: proved by the certificate of its connection, and by it alone. */
-import type { Http2ServerRequest } from 'node:http2';
+import * as http2 from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import {
   type ContextKey,
@@ -7,6 +7,7 @@ import {
   createContextValues,
   type ContextValues,
 } from '@connectrpc/connect';
+import { assert, assertDefined } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import type { Identity } from '#identity/identity';
 import { authenticatePeer } from '#identity/tls-identity';
@@ -27,12 +28,14 @@ export interface Peer {
   readonly identity: Identity | DxpuError;
 }
 
-const NOBODY: Peer = {
-  from: '',
-  identity: new DxpuError('unauthenticated', 'who is calling is not known'),
-};
-const PEER: ContextKey<Peer> = createContextKey(NOBODY);
-const ABORT: ContextKey<() => void> = createContextKey(() => {});
+interface Admitted {
+  readonly from: string;
+  readonly identity: Identity;
+  /** Ends the request though its peer does not even take an error any more. */
+  readonly abort: () => void;
+}
+
+const ADMITTED: ContextKey<Admitted | undefined> = createContextKey(undefined);
 
 /** Looks at the certificate of a finished handshake. */
 export function identifyPeer(socket: TLSSocket): Peer {
@@ -53,16 +56,18 @@ export function refusalOf(peer: Peer, error: DxpuError): DxpuError {
   });
 }
 
-export function contextOf(peer: Peer, request: NodeServerRequest): ContextValues {
+/** What handlers are to know of a request of a peer that was not refused. */
+export function contextOf({ from, identity }: Peer, request: NodeServerRequest): ContextValues {
+  assert(!(identity instanceof DxpuError), 'who is refused gets no context');
   const abort = isHttp2(request)
-    ? () => request.stream.close()
+    ? () => request.stream.close(http2.constants.NGHTTP2_CANCEL)
     : () => {
         request.socket.destroy();
       };
-  return createContextValues().set(PEER, peer).set(ABORT, abort);
+  return createContextValues().set(ADMITTED, { from, identity, abort });
 }
 
-export function isHttp2(request: NodeServerRequest): request is Http2ServerRequest {
+export function isHttp2(request: NodeServerRequest): request is http2.Http2ServerRequest {
   return 'stream' in request;
 }
 
@@ -70,18 +75,19 @@ interface WithValues {
   readonly values: ContextValues;
 }
 
-/** The peer of a request. Throws what it was refused with. */
 export function peerOf({ values }: WithValues): Identity {
-  const { identity } = values.get(PEER);
-  if (identity instanceof DxpuError) throw identity;
-  return identity;
+  return admitted(values).identity;
 }
 
 export function refusalLine({ values }: WithValues, error: DxpuError): DxpuError {
-  return refusalOf(values.get(PEER), error);
+  const { from, identity } = admitted(values);
+  return refusalOf({ from, identity }, error);
 }
 
-/** Ends the stream of a request whose peer does not even take an error any more. */
 export function abortRequest({ values }: WithValues): void {
-  values.get(ABORT)();
+  admitted(values).abort();
+}
+
+function admitted(values: ContextValues): Admitted {
+  return assertDefined(values.get(ADMITTED), 'each request has its peer');
 }
