@@ -147,6 +147,11 @@ export class Reconciler {
     for (const binding of this.#unconfirmed) {
       if (binding.record.state === 'reserved') {
         this.#put(binding, { generation: this.#parts.journal.nextGeneration() });
+        this.#log(
+          binding,
+          'renumbered',
+          'its generation may have been given out before the store was restored',
+        );
       } else {
         binding.superseded = true;
       }
@@ -209,14 +214,19 @@ export class Reconciler {
     if (row.from === 'failed' && row.to === 'programming') startGeneration(binding);
     this.#enter(now, binding);
     const { failure } = binding.record;
+    const message = row.to === 'failed' ? `${failure?.reason}: ${failure?.message}` : row.condition;
+    this.#log(binding, row.to, message);
+  }
+
+  #log({ record }: Binding, action: string, message: string): void {
     this.#parts.journal.log({
       actor: 'manager',
       subjectKind: 'binding',
       subject: record.id,
       requestId: record.requestId,
-      action: row.to,
-      message: row.to === 'failed' ? `${failure?.reason}: ${failure?.message}` : row.condition,
-      binding: binding.record,
+      action,
+      message,
+      binding: record,
     });
   }
 

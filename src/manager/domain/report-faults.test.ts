@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BoxReport } from '#proto/agent-messages';
 import { CorePool } from '#testkit/core-pool';
+import type { ModelBoxProxy } from '#testkit/core-pool-box';
 import { highestGeneration, reportFault } from './report-faults.ts';
 
 const CONTEXT = {
@@ -12,6 +13,15 @@ const CONTEXT = {
   generation: 10,
 } as const;
 const WHOLE: BoxReport = { kind: 'box', applied: 0, whole: true, slots: [], refused: '' };
+
+/** A box without a row whose process has had this generation. */
+function connectAhead(pool: CorePool, box: ModelBoxProxy, highest: number): void {
+  box.applied = 0;
+  box.session = pool.open(box, box.hello);
+  const slots = [...box.slots].map(([slot, one]) => ({ slot, ...one }));
+  pool.report(box.session, { ...WHOLE, slots, highestGeneration: highest });
+  pool.run();
+}
 
 describe('the highest generation of a proxy', () => {
   it('counts beside those of its rows', () => {
@@ -33,15 +43,23 @@ describe('the highest generation of a proxy', () => {
   it('lets a restored store go on behind it, with no row left to show it', () => {
     const pool = new CorePool();
     pool.addHost('h1', 2).connect();
-    const box = pool.addBox('b1', 2);
-    const session = pool.open(box, box.hello);
-    box.session = session;
-    const slots = [...box.slots].map(([slot, one]) => ({ slot, ...one }));
-    pool.report(session, { ...WHOLE, slots, highestGeneration: 41 });
-    pool.run();
+    connectAhead(pool, pool.addBox('b1', 2), 41);
     const [id] = pool.bound();
     expect(pool.stored(id as string)?.generation).toBe(42);
     pool.run();
     expect(pool.state(id as string)).toBe('attached');
+  });
+
+  // The fault: whoever watched the log went on with the generation that was given up.
+  it('renumbers what was only reserved, and the log tells it', () => {
+    const pool = CorePool.ready();
+    const [id] = pool.bound();
+    pool.host.disconnect();
+    pool.run();
+    pool.restart();
+    connectAhead(pool, pool.box, 41);
+    expect(pool.stored(id as string)).toMatchObject({ state: 'reserved', generation: 42 });
+    const told = pool.log.filter(({ subject }) => subject === id).at(-1);
+    expect(told).toMatchObject({ action: 'renumbered', binding: { generation: 42 } });
   });
 });
