@@ -70,7 +70,7 @@ export class ManagerProcess implements PoolSink {
   readonly #waiting = new Map<number, Waiting>();
   #commands: { caller: string; command: Command }[] = [];
   /** Proxies whose first whole report was taken in within this turn. */
-  #reported: string[] = [];
+  #reported: { readonly id: string; readonly session: AgentSessionId }[] = [];
   #nextSession = 1;
   #nextTicket = 1;
   #turnIsDue = false;
@@ -111,7 +111,7 @@ export class ManagerProcess implements PoolSink {
         if (this.#dead || !this.#streams.has(session)) return;
         this.#options.oracle.counts.up('reports');
         this.core.report(now, session, report);
-        if (report.whole) this.#reported.push(id);
+        if (report.whole) this.#reported.push({ id, session });
         this.#touch();
       },
       closed: (now) => {
@@ -200,7 +200,10 @@ export class ManagerProcess implements PoolSink {
     }
     this.#commands = [];
     this.core.committed(now);
-    for (const id of this.#reported) honesty.reported(id);
+    // One that was refused was not believed.
+    for (const { id, session } of this.#reported) {
+      if (this.#streams.has(session)) honesty.reported(id);
+    }
     this.#reported = [];
     if (batch !== undefined && this.#diesAt('after committed', batch)) return;
     this.#arm();

@@ -65,6 +65,10 @@ export class StoreChecks {
       if (before.goal !== record.goal) this.#judgeGoal(before, record, turn);
     }
     if (before?.generation !== record.generation) this.#judgeGeneration(before, record);
+    const wasTold =
+      before !== undefined && before.state !== 'reserved' && before.state !== 'failed';
+    const isTold = ['programming', 'attaching', 'attached'].includes(record.state);
+    if (before === undefined || (!wasTold && isTold)) this.#judgeGiven(record);
     const isTriedAgain = before?.state === 'failed' && record.state === 'programming';
     if (isTriedAgain && before.generation === record.generation) {
       this.#fail(FENCED, `${record.id} is tried again under its old generation`);
@@ -100,7 +104,7 @@ export class StoreChecks {
   }
 
   #judgeGeneration(before: BindingRecord | undefined, record: BindingRecord): void {
-    const { id, generation, box, boxSlot, host, hostSlot } = record;
+    const { id, generation } = record;
     const mirror = this.#mirror;
     // A reserved one, of which nobody knows yet, may find that its number was given out before.
     const mayChange = before === undefined || ['failed', 'reserved'].includes(before.state);
@@ -115,6 +119,11 @@ export class StoreChecks {
     if (given !== undefined) {
       this.#fail(FENCED, `${id} got generation ${generation}, which ${given} had before`);
     }
+  }
+
+  /** Its slots are about to be told of it: they must be empty, clean, and know no such generation. */
+  #judgeGiven(record: BindingRecord): void {
+    const { id, generation, box, boxSlot, host, hostSlot } = record;
     if (this.#honesty.isHonest(box) && !this.#truth.isVacant(box, boxSlot)) {
       this.#fail(FENCED, `${id} was given ${box}/${boxSlot}, which is not free and clean`);
     }
