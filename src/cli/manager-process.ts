@@ -1,31 +1,147 @@
-/** The signatures of `dxpu manager`; the bodies follow. */
+/** `dxpu manager`: the owner of the pool, as a process. */
+import type { Logger } from '#agent/daemon/logger';
+import { RepeatedLog } from '#agent/daemon/repeated-log';
 import type { Clock } from '#base/clock';
-import type { DxpuError } from '#base/errors';
-import type { TlsCredentials } from '#identity/tls-identity';
-import type { ManagerServer } from '#manager/rpc/manager-server';
-import type { ManagerLog, Shell } from '#manager/shell/shell';
+import { DxpuError } from '#base/errors';
+import { makeFolder } from '#base/make-folder';
+import { loadCredentials, type TlsCredentials } from '#identity/tls-identity';
+import { PoolCore } from '#manager/domain/pool-core';
+import type { PoolTimeouts } from '#manager/domain/pool-options';
+import { type ManagerServer, startManagerServer } from '#manager/rpc/manager-server';
+import type { FaultReport } from '#manager/rpc/peers';
+import { ManagerShell } from '#manager/shell/manager-shell';
+import type { Shell } from '#manager/shell/shell';
+import { SqliteStore } from '#manager/store/sqlite-store';
 import type { Store } from '#manager/store/store';
-import type { ProxyProcessOptions } from './proxy-process.ts';
+import { readManagerConfig } from './manager-process-config.ts';
+import { printLine } from './output.ts';
+import { version } from './program-options.ts';
+import { createFrame, type ProxyProcessOptions, serveProcess } from './proxy-process.ts';
 
-/** `runManager(options)` returns once it serves, as `runBox` does. */
-export type RunManager = (options: ProxyProcessOptions) => Promise<void>;
+/** Serves until it is told to stop. Returns once it listens. */
+export async function runManager(options: ProxyProcessOptions): Promise<void> {
+  const config = readManagerConfig(options.config);
+  const identity = { kind: 'manager', id: config.id } as const;
+  const credentials = loadCredentials(config.credentialFiles, identity, Date.now());
+  if (options.check === true) {
+    printLine(`${options.config}: nothing wrong with it`);
+    return;
+  }
+  const frame = createFrame(identity, options);
+  const { log, clock } = frame;
+  await serveProcess(frame, options, async (end) => {
+    makeStoreFolder(config.store);
+    const store = await SqliteStore.open(config.store, { version: version() });
+    const manager = await startManager({
+      store,
+      credentials,
+      listen: config.listen,
+      timeouts: config.timeouts,
+      clock,
+      log,
+      onFatal: (error) => {
+        log.error({ code: error.code, cause: String(error.cause) }, error.message);
+        end('it cannot go on', 1);
+      },
+    });
+    for (const where of manager.server.addresses) {
+      log.info(`listening on ${where.host}:${where.port}`);
+    }
+    return {
+      handlers: {
+        status: async () => ({
+          kind: 'manager',
+          id: config.id,
+          pid: process.pid,
+          config: options.config,
+          store: config.store,
+          listen: manager.server.addresses.map((one) => `${one.host}:${one.port}`),
+          uptimeS: process.uptime(),
+          pool: await manager.shell.read((pool) => pool.status()),
+          connections: Object.fromEntries(manager.server.connections()),
+        }),
+      },
+      stop: (reason) => manager.stop(reason),
+    };
+  });
+}
+
+function makeStoreFolder(folder: string): void {
+  try {
+    makeFolder(folder);
+  } catch (error) {
+    const { code, message, details } = DxpuError.from(error);
+    throw new DxpuError(code, `no store at ${folder}: ${message}; choose another with store`, {
+      details,
+      cause: error,
+    });
+  }
+}
 
 export interface ManagerParts {
+  /** Open, and closed by `stop` or when the start fails. */
   readonly store: Store;
   readonly credentials: TlsCredentials;
   readonly listen: readonly { readonly host: string; readonly port: number }[];
+  readonly timeouts?: Partial<PoolTimeouts>;
   readonly clock: Clock;
-  readonly log: ManagerLog;
-  /** Called once; the process must end. */
+  readonly log: Logger;
+  /** Called once: the process must end. Nothing is answered any more. */
   readonly onFatal: (error: DxpuError) => void;
 }
 
 export interface RunningManager {
   readonly shell: Shell;
   readonly server: ManagerServer;
-  /** Commits what is pending, closes server and store. */
+  /** Commits what is pending, says goodbye, closes server and store. */
   stop(reason: string): void;
 }
 
-/** `startManager(parts)`: core, shell and server over an open store. */
-export type StartManager = (parts: ManagerParts) => Promise<RunningManager>;
+/** Core, shell and server over an open store. */
+export async function startManager(parts: ManagerParts): Promise<RunningManager> {
+  const { store, clock, log, onFatal, timeouts } = parts;
+  try {
+    const shell = new ManagerShell({
+      store,
+      clock,
+      log,
+      onFatal,
+      makePool: (start) =>
+        new PoolCore({ ...start, ...(timeouts === undefined ? {} : { timeouts }) }),
+    });
+    const server = await startManagerServer({
+      shell,
+      credentials: parts.credentials,
+      listen: parts.listen,
+      report: faultReport(log),
+      version: version(),
+    });
+    return {
+      shell,
+      server,
+      stop: (reason) => {
+        shell.stop(reason);
+        server.close();
+        store.close();
+      },
+    };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+function faultReport(log: Logger): FaultReport {
+  const repeated = new RepeatedLog(log);
+  return {
+    refused: (error) => {
+      // Each connection has a port of its own: the reason alone makes two alike.
+      const reason = DxpuError.from(error.cause).message;
+      repeated.say('warn', error.details, error.message, reason);
+    },
+    fault: (thrown) => {
+      const stack = thrown instanceof Error ? thrown.stack : undefined;
+      repeated.say('error', { stack }, `a fault of the program: ${DxpuError.from(thrown).message}`);
+    },
+  };
+}

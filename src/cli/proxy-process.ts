@@ -32,8 +32,11 @@ export interface ProcessFrame {
 
 export interface ProxyProcess {
   readonly handlers: Readonly<Record<string, ControlHandler>>;
-  /** Reads the configuration again and puts its table in force. Fails and changes nothing. */
-  reload(): ReloadResult;
+  /**
+   * Reads the configuration again and puts its table in force. Fails and changes nothing. Left out by a
+   * process whose configuration is read at its start alone.
+   */
+  reload?(): ReloadResult;
   /** Says goodbye to the peers and closes what is open. */
   stop(reason: string): void;
 }
@@ -64,14 +67,17 @@ export interface ReadyMessage {
   readonly ready: true;
 }
 
+/** Ends the process in order, with an exit status. */
+export type EndProcess = (reason: string, status: number) => void;
+
 /**
  * Serves `make`'s process until it is told to stop. Returns once everything listens; the process then
- * lives on by its sockets and ends with status 0.
+ * lives on by its sockets and ends with status 0, or with another where it ends itself.
  */
 export async function serveProcess(
   frame: ProcessFrame,
   options: ProxyProcessOptions,
-  make: () => Promise<ProxyProcess>,
+  make: (end: EndProcess) => Promise<ProxyProcess>,
 ): Promise<void> {
   const { identity, log } = frame;
   const folder = stateFolder(options.state);
@@ -80,15 +86,16 @@ export async function serveProcess(
 
   const live: { process?: ProxyProcess; control?: ControlServer } = {};
   let stopping = false;
-  const stop = (reason: string): void => {
+  const stop = (reason: string, status = 0): void => {
     if (stopping) return;
     stopping = true;
+    process.exitCode = status;
     log.info({ reason }, 'stopping');
     live.process?.stop(reason);
     live.control?.close();
     if (process.connected === true) process.disconnect?.();
     // Everything that is open ends by itself; this is for what does not.
-    setTimeout(() => process.exit(0), LINGER_MS).unref();
+    setTimeout(() => process.exit(), LINGER_MS).unref();
   };
   // Before there is anything to leave behind: a signal may come at any time.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
@@ -104,7 +111,7 @@ export async function serveProcess(
   try {
     // Told to stop meanwhile: what was made is taken down again.
     if (stopping) throw new DxpuError('cancelled', 'told to stop while starting');
-    made = await make();
+    made = await make(stop);
   } catch (error) {
     live.control.close();
     if (stopping) return;
@@ -118,6 +125,12 @@ export async function serveProcess(
   }
 
   const reload = (): ReloadResult => {
+    if (made.reload === undefined) {
+      throw new DxpuError(
+        'unimplemented',
+        `${identity.kind}-${identity.id} reads its configuration at its start alone: restart it`,
+      );
+    }
     try {
       const result = made.reload();
       log.info({ rows: result.rows, contained: result.contained.length }, 'table reloaded');
