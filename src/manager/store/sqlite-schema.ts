@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { Kysely, Migrator, SqliteDialect } from 'kysely';
+import type { Migration } from 'kysely';
 import { DxpuError } from '#base/errors';
 import { MIGRATIONS } from './migrations/list.ts';
 
@@ -40,16 +40,7 @@ export async function migrate(db: Database, version: string): Promise<void> {
   if (isCurrent && writerOf(db) === version) return;
   db.exec('BEGIN EXCLUSIVE');
   try {
-    // Kysely opens no transaction of its own for SQLite; and it must not close what it was lent.
-    const kysely = new Kysely<unknown>({ dialect: new SqliteDialect({ database: db }) });
-    const migrator = new Migrator({
-      db: kysely,
-      provider: { getMigrations: () => Promise.resolve({ ...MIGRATIONS }) },
-      migrationTableName: MIGRATION_TABLE,
-      migrationLockTableName: `${MIGRATION_TABLE}_lock`,
-    });
-    const { error } = await migrator.migrateToLatest();
-    if (error !== undefined) throw error;
+    if (!isCurrent) await bringUpToDate(db);
     db.prepare(
       `INSERT INTO about (name, value) VALUES ('written-by', ?)
        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
@@ -59,6 +50,22 @@ export async function migrate(db: Database, version: string): Promise<void> {
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
   }
+}
+
+async function bringUpToDate(db: Database): Promise<void> {
+  // A fifth of a manager's start, where it is not needed.
+  const { Kysely, Migrator, SqliteDialect } = await import('kysely');
+  const migrations: Record<string, Migration> = {};
+  for (const [name, load] of Object.entries(MIGRATIONS)) migrations[name] = await load();
+  // Kysely opens no transaction of its own for SQLite; and it must not close what it was lent.
+  const migrator = new Migrator({
+    db: new Kysely<unknown>({ dialect: new SqliteDialect({ database: db }) }),
+    provider: { getMigrations: () => Promise.resolve(migrations) },
+    migrationTableName: MIGRATION_TABLE,
+    migrationLockTableName: `${MIGRATION_TABLE}_lock`,
+  });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) throw error;
 }
 
 function migrationsIn(db: Database): string[] {

@@ -1,0 +1,348 @@
+/**
+ * A pool of real processes whose manager can be made to die at any point: victims are box b1 and host
+ * h1, which see each other alone; box b2 and host h2 have the binding nobody may disturb.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { askProcess } from '#cli/control-client';
+import type { KnownProcess } from '#cli/state-folder';
+import { DxpuError } from '#base/errors';
+import { initAuthorityFiles, issueFiles } from '#identity/certificates';
+import type { Identity } from '#identity/identity';
+import { loadCredentials } from '#identity/tls-identity';
+import type { PoolTimeouts } from '#manager/domain/pool-options';
+import { connectPool, type PoolClient } from '#manager/rpc/pool-client';
+import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { freePort, Running, until } from '../e2e/processes.ts';
+import { Bystander } from './bystander.ts';
+
+const MAIN = fileURLToPath(new URL('./crash-manager.mjs', import.meta.url));
+const PATIENCE_MS = 30_000;
+/** What a failed binding waits before it is tried again: nothing, as this takes all of the time else. */
+const SOON = { firstRetryMs: 20, lastRetryMs: 100 };
+
+export type Timeouts = Partial<PoolTimeouts>;
+
+/** A manager process: standing by, then running, then dead. */
+class Manager {
+  readonly child: ChildProcess;
+  readonly ended: Promise<void>;
+  output = '';
+
+  constructor(config: string) {
+    this.child = spawn(process.execPath, [MAIN, config], {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text;
+      });
+    }
+    this.ended = once(this.child, 'close').then(() => {});
+  }
+
+  async tell(message: object): Promise<void> {
+    const answered = once(this.child, 'message').then(() => true);
+    this.child.send(message);
+    const isThere = await Promise.race([answered, this.ended.then(() => false)]);
+    if (!isThere) throw new Error(`the manager ended:\n${this.output}`);
+  }
+
+  async kill(): Promise<void> {
+    this.child.kill('SIGKILL');
+    await this.ended;
+  }
+}
+
+export class CrashPool {
+  readonly folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-crash-'));
+  /** Points at which a manager has died. */
+  readonly covered = new Set<string>();
+  readonly #state = path.join(this.folder, 's');
+  readonly #processes = new Map<string, Running>();
+  #client: PoolClient | undefined;
+  #manager: Manager | undefined;
+  #standby: Manager | undefined;
+  #bystander: Bystander | undefined;
+  #ports: Record<'manager' | 'b1' | 'b2', number> = { manager: 0, b1: 0, b2: 0 };
+  #requests = 0;
+
+  /** Everything runs, and the bystander computes. */
+  async start(): Promise<void> {
+    mkdirSync(this.#state);
+    mkdirSync(path.join(this.folder, 'store'));
+    this.#ports = { manager: await freePort(), b1: await freePort(), b2: await freePort() };
+    const nowMs = Date.now();
+    await initAuthorityFiles(this.folder, 'crash', { nowMs });
+    const identities: Identity[] = [
+      { kind: 'manager', id: 'm1' },
+      { kind: 'user', id: 'u' },
+      ...['b1', 'b2'].map((id) => ({ kind: 'box', id }) as const),
+      ...['h1', 'h2'].map((id) => ({ kind: 'host', id }) as const),
+    ];
+    for (const identity of identities) await issueFiles(this.folder, identity, { nowMs });
+    writeFileSync(
+      this.#file('manager.yaml'),
+      `manager: m1
+certificates: { ca: ca.pem, cert: manager-m1.pem, key: manager-m1-key.pem }
+listen: ["127.0.0.1:${this.#ports.manager}"]
+`,
+    );
+    const credentials = loadCredentials(
+      {
+        ca: this.#file('ca.pem'),
+        cert: this.#file('user-u.pem'),
+        key: this.#file('user-u-key.pem'),
+      },
+      { kind: 'user', id: 'u' },
+      nowMs,
+    );
+    this.#client = connectPool({ host: '127.0.0.1', port: this.#ports.manager, credentials });
+    for (const index of [1, 2]) this.#writeHost(index);
+    await Promise.all([
+      this.launch(),
+      ...['h1', 'h2'].map((id) => this.startHost(id)),
+      ...['b1', 'b2'].map((id) => this.startBox(id)),
+    ]);
+    const { hostSlot } = await this.reaches(await this.bind('h2'), 'ATTACHED');
+    this.#bystander = await Bystander.start(this.process('host-h2'), hostSlot);
+  }
+
+  #file(name: string): string {
+    return path.join(this.folder, name);
+  }
+
+  /** Box `b1` and host `h1` share zone z1, and so on. Ends of sessions are seen after 300 ms. */
+  async startBox(
+    id: 'b1' | 'b2' | (string & {}),
+    slots: readonly number[] = [0, 1],
+  ): Promise<void> {
+    const config = this.#file(`${id}.yaml`);
+    const port = this.#ports[id as 'b1' | 'b2'];
+    writeFileSync(
+      config,
+      `box: ${id}
+certificates: { ca: ca.pem, cert: box-${id}.pem, key: box-${id}-key.pem }
+manager: { address: "127.0.0.1:${this.#ports.manager}" }
+zone: z${id.slice(1)}
+listen: ["127.0.0.1:${port}"]
+devices:
+${slots.map((slot) => `  - { slot: ${slot}, kind: accel, memory: 1MiB, nsPerFlop: 5000 }\n`).join('')}
+link: { resumeWindow: ${id === 'b1' ? '300ms' : '3s'} }
+`,
+    );
+    await this.#startProcess('box', id, config);
+  }
+
+  #writeHost(index: number): void {
+    const slots = [0, 1].map(
+      (slot) => `  - slot: ${slot}
+    secondaryBus: ${slot + 1}
+    nonPrefetchable: { base: ${0xe000_0000 + slot * 2 ** 20}, size: 1MiB }
+    prefetchable: { base: ${2 ** 38 + slot * 2 ** 20}, size: 1MiB }
+`,
+    );
+    writeFileSync(
+      this.#file(`h${index}.yaml`),
+      `host: h${index}
+certificates: { ca: ca.pem, cert: host-h${index}.pem, key: host-h${index}-key.pem }
+manager: { address: "127.0.0.1:${this.#ports.manager}" }
+reach: [z${index}]
+slots:
+${slots.join('')}memory:
+  - { base: 0, size: 4MiB }
+link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
+`,
+    );
+  }
+
+  startHost(id: string): Promise<void> {
+    return this.#startProcess('host', id, this.#file(`${id}.yaml`));
+  }
+
+  async #startProcess(kind: 'box' | 'host', id: string, config: string): Promise<void> {
+    const args = [kind, '--config', config, '--state', this.#state, '--log-format', 'text'];
+    const running = new Running(args);
+    this.#processes.set(id, running);
+    await running.says(/ready control=/, PATIENCE_MS);
+  }
+
+  signal(id: string, signal: NodeJS.Signals): void {
+    this.#processes.get(id)?.child.kill(signal);
+  }
+
+  /** Kills a box or a host, stopped or not. */
+  async kill(id: string): Promise<void> {
+    await this.#processes.get(id)?.stop('SIGKILL');
+  }
+
+  /** The control socket of `host-h1`, `box-b1`. */
+  process(name: string): KnownProcess {
+    const kind = name.startsWith('host') ? 'host' : 'box';
+    return { name, kind, socket: path.join(this.#state, `${name}.sock`) };
+  }
+
+  /** No connection between host h1 and its box for `ms`. */
+  async cut(ms: number): Promise<void> {
+    await askProcess(this.process('host-h1'), 'fault', { cutNs: ms * 1e6 });
+  }
+
+  async clearCut(): Promise<void> {
+    await askProcess(this.process('host-h1'), 'fault', { clear: true });
+  }
+
+  /** A manager in place of one that is dead. */
+  async launch(timeouts: Timeouts = {}, points: readonly string[] = []): Promise<void> {
+    const manager = this.#standby ?? new Manager(this.#file('manager.yaml'));
+    this.#standby = undefined;
+    this.#manager = manager;
+    await manager.tell({ go: { timeouts: { ...SOON, ...timeouts }, points } });
+    this.#standby = new Manager(this.#file('manager.yaml'));
+  }
+
+  /** A manager in place of the one that runs. */
+  async restart(timeouts: Timeouts = {}): Promise<void> {
+    await this.#manager?.kill();
+    await this.launch(timeouts);
+  }
+
+  /**
+   * Lets the manager die at each of `points`, at whichever comes next, and starts one anew each time;
+   * `provoke` makes the first come. `whileDown` runs after the last, before the next manager starts.
+   */
+  async crashAt(
+    points: readonly string[],
+    provoke: () => unknown,
+    options: { readonly timeouts?: Timeouts; readonly whileDown?: () => unknown } = {},
+  ): Promise<void> {
+    await this.#manager?.tell({ points });
+    const provoked = Promise.resolve(provoke());
+    // Seen below, when the manager has died as often as it should.
+    provoked.catch(() => {});
+    let left = points;
+    while (left.length > 0) {
+      const died = await this.#dies(left);
+      for (const point of died) this.covered.add(point);
+      left = left.filter((point) => !died.includes(point));
+      if (left.length === 0) await options.whileDown?.();
+      await this.launch(options.timeouts, left);
+    }
+    await provoked;
+  }
+
+  /** The points at which the manager died, all of one commit. */
+  async #dies(points: readonly string[]): Promise<readonly string[]> {
+    const manager = this.#manager;
+    if (manager === undefined) throw new Error('there is no manager');
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(true), PATIENCE_MS);
+    });
+    const isLate = await Promise.race([manager.ended.then(() => false), late]);
+    clearTimeout(timer);
+    const died = [...manager.output.matchAll(/^died (.*)$/gm)].map((match) => match[1] ?? '');
+    if (!isLate && died.length > 0) return died;
+    const log = [];
+    if (isLate) {
+      for await (const { entry } of this.pool.watch({})) {
+        log.push(`${entry?.subject} ${entry?.action}: ${entry?.message}`);
+      }
+    }
+    const last = [...log, ...manager.output.split('\n')].slice(-30).join('\n');
+    throw new Error(`the manager did not come to one of: ${points.join(', ')}\n${last}`);
+  }
+
+  get pool(): PoolClient['pool'] {
+    if (this.#client === undefined) throw new Error('not started');
+    return this.#client.pool;
+  }
+
+  /** Calls again and again, with the same request, until a manager answers. */
+  async persist<T>(call: () => Promise<T>, alsoOn: readonly string[] = []): Promise<T> {
+    const again = new Set(['unavailable', 'cancelled', 'deadline_exceeded', ...alsoOn]);
+    const deadlineMs = Date.now() + PATIENCE_MS;
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        const { code } = DxpuError.from(error);
+        if (!again.has(code) || Date.now() > deadlineMs) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    }
+  }
+
+  /** One GPU node for a host, as soon as there is one. */
+  async bind(host = 'h1'): Promise<string> {
+    const requestId = `bind-${this.#requests++}`;
+    const bind = () => this.pool.bind({ requestId, demand: { gpus: 1, host } });
+    const { bindings } = await this.persist(bind, ['resource_exhausted']);
+    expect(bindings).toHaveLength(1);
+    return bindings[0]!.id;
+  }
+
+  async unbind(id: string, force = false): Promise<void> {
+    const requestId = `unbind-${this.#requests++}`;
+    await this.persist(() => this.pool.unbind({ requestId, bindings: [id], force }));
+  }
+
+  async binding(id: string): Promise<Binding | undefined> {
+    return (await this.persist(() => this.pool.listBindings({ id }))).bindings[0];
+  }
+
+  reaches(id: string, state: keyof typeof BindingState): Promise<Binding> {
+    return until(
+      async () => {
+        const now = await this.binding(id);
+        return now?.state === BindingState[state] ? now : undefined;
+      },
+      `binding ${id} to be ${state}`,
+      PATIENCE_MS,
+    );
+  }
+
+  isGone(id: string): Promise<true> {
+    return until(
+      async () => ((await this.binding(id)) === undefined ? true : undefined),
+      `binding ${id} to be gone`,
+      PATIENCE_MS,
+    );
+  }
+
+  /** Nothing of the victims is owned or in force, and the bystander has not noticed anything. */
+  async isClean(): Promise<void> {
+    await until(
+      async () => {
+        const { gpus } = await this.persist(() => this.pool.listGpus({ box: 'b1' }));
+        return gpus.length === 2 && gpus.every((gpu) => gpu.state === 'free') ? true : undefined;
+      },
+      'the GPU nodes of b1 to be free',
+      PATIENCE_MS,
+    );
+    const { bindings, gpus, gpusFree } = await this.persist(() => this.pool.getStatus({}));
+    expect({ bindings, gpus, gpusFree }).toEqual({ bindings: 1, gpus: 4, gpusFree: 3 });
+    const { hosts } = await this.persist(() => this.pool.listHosts({ id: 'h1' }));
+    expect(hosts[0]!.slots.map((one) => one.binding)).toEqual(['', '']);
+    for (const name of ['box-b1', 'host-h1']) {
+      const { table } = (await askProcess(this.process(name), 'status', {})) as { table: unknown };
+      expect(table, `rows of ${name}`).toEqual([]);
+    }
+    await this.#bystander?.goesOn();
+  }
+
+  async end(): Promise<void> {
+    await this.#bystander?.stop();
+    this.#client?.close();
+    await Promise.all([
+      this.#manager?.kill(),
+      this.#standby?.kill(),
+      ...[...this.#processes.values()].map((one) => one.stop('SIGKILL')),
+    ]);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
