@@ -39,7 +39,7 @@ interface Stream {
   owner: Box | Host | undefined;
 }
 
-/** That a proxy is there is written down at most so often when nothing else of it changes. */
+/** `seenMs` is as old as this at most, while reports come. */
 const SEEN_STEP_NS = 10e9;
 
 export class AgentDesk {
@@ -239,6 +239,7 @@ export class AgentDesk {
       boxReports.forget(box);
       peers.left(now, box);
       orders.close(box);
+      box.record = { ...box.record, seenMs: journal.nowMs };
       journal.putBox(box.record);
     }
     if (host !== undefined) {
@@ -247,6 +248,7 @@ export class AgentDesk {
       facts.hostReachable(host);
       hostReports.forget(host);
       orders.close(host);
+      host.record = { ...host.record, seenMs: journal.nowMs };
       journal.putHost(host.record);
     }
     const { kind, id: subject } = hello;
@@ -255,21 +257,19 @@ export class AgentDesk {
 
   #noteSeen(now: Nanos, { owner, hello }: Stream): void {
     const session = owner?.session;
-    if (owner === undefined || session === undefined) return;
+    if (session === undefined || now - session.seenNs < SEEN_STEP_NS) return;
+    session.seenNs = now;
     const { inventory, journal } = this.#parts;
+    const box = hello.kind === 'box' ? inventory.boxes.get(hello.id) : undefined;
+    const host = hello.kind === 'host' ? inventory.hosts.get(hello.id) : undefined;
     const seenMs = journal.nowMs;
-    const isDue = now - session.seenNs >= SEEN_STEP_NS;
-    if (isDue) session.seenNs = now;
-    if (hello.kind === 'box') {
-      const box = inventory.boxes.get(hello.id);
-      if (box === undefined) return;
+    if (box !== undefined) {
       box.record = { ...box.record, seenMs };
-      if (isDue) journal.putBox(box.record);
-    } else {
-      const host = inventory.hosts.get(hello.id);
-      if (host === undefined) return;
+      journal.putBox(box.record);
+    }
+    if (host !== undefined) {
       host.record = { ...host.record, seenMs };
-      if (isDue) journal.putHost(host.record);
+      journal.putHost(host.record);
     }
   }
 }

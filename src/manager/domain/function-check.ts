@@ -18,30 +18,55 @@ export function functionStage(
     const bus = port.secondaryBus.toString(16).padStart(2, '0');
     return { wrong: `function ${formatBdf(found.bdf)} is not on bus ${bus} of its port` };
   }
-  const taken: WindowReport[] = [];
-  const indexes = new Set(found.bars.map((bar) => bar.index));
-  if (indexes.size !== found.bars.length) return { wrong: 'a BAR is named twice' };
-  for (const { index, address, sizeBytes } of found.bars) {
-    const asked = expected.find((bar) => bar.index === index);
-    const what = `BAR ${index} at 0x${address.toString(16)}`;
-    if (expected.length > 0 && asked?.sizeBytes !== sizeBytes) {
-      return { wrong: `${what} is not of the size the GPU node has there` };
-    }
-    const range = { base: address, limit: address + sizeBytes - 1 };
-    if (!(sizeBytes > 0) || address % sizeBytes !== 0) {
-      return { wrong: `${what} is not aligned to its size` };
-    }
-    const mayBePrefetched = asked?.prefetchable ?? true;
-    const isInside =
-      contains(port.nonPrefetchable, range) ||
-      (mayBePrefetched && contains(port.prefetchable, range));
-    if (!isInside) return { wrong: `${what} is outside the windows of its port` };
-    if (taken.some((other) => overlap(other, range))) {
-      return { wrong: `${what} overlaps another BAR` };
-    }
-    taken.push(range);
+  for (const [position, bar] of found.bars.entries()) {
+    const wrong = barFault(bar, port, expected) ?? clashFault(found.bars, position);
+    if (wrong !== undefined) return { wrong };
   }
   return found.bars.length < expected.length ? 'incomplete' : 'final';
+}
+
+type Bar = FunctionReport['bars'][number];
+
+function barFault(
+  bar: Bar,
+  port: HostSlotRecord,
+  expected: readonly BarSize[],
+): string | undefined {
+  const { index, address, sizeBytes } = bar;
+  const asked = expected.find((one) => one.index === index);
+  if (expected.length > 0 && asked?.sizeBytes !== sizeBytes) {
+    return `${nameOf(bar)} is not of the size the GPU node has there`;
+  }
+  if (!(sizeBytes > 0) || address % sizeBytes !== 0) {
+    return `${nameOf(bar)} is not aligned to its size`;
+  }
+  const limit = address + sizeBytes - 1;
+  const { nonPrefetchable, prefetchable } = port;
+  if (nonPrefetchable.base <= address && limit <= nonPrefetchable.limit) return undefined;
+  const mayBePrefetched = asked?.prefetchable ?? true;
+  if (mayBePrefetched && prefetchable.base <= address && limit <= prefetchable.limit) {
+    return undefined;
+  }
+  return `${nameOf(bar)} is outside the windows of its port`;
+}
+
+/** Against those before it. */
+function clashFault(bars: readonly Bar[], position: number): string | undefined {
+  const bar = bars[position];
+  for (let before = 0; before < position; before++) {
+    const other = bars[before];
+    if (bar === undefined || other === undefined) continue;
+    if (bar.index === other.index) return `BAR ${bar.index} is named twice`;
+    const isApart =
+      bar.address + bar.sizeBytes <= other.address ||
+      other.address + other.sizeBytes <= bar.address;
+    if (!isApart) return `${nameOf(bar)} overlaps another BAR`;
+  }
+  return undefined;
+}
+
+function nameOf({ index, address }: Bar): string {
+  return `BAR ${index} at 0x${address.toString(16)}`;
 }
 
 export function isEmpty(window: WindowReport): boolean {
@@ -50,8 +75,4 @@ export function isEmpty(window: WindowReport): boolean {
 
 export function overlap(a: WindowReport, b: WindowReport): boolean {
   return a.base <= b.limit && b.base <= a.limit;
-}
-
-function contains(window: WindowReport, range: WindowReport): boolean {
-  return window.base <= range.base && range.limit <= window.limit;
 }

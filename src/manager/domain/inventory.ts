@@ -45,6 +45,8 @@ export interface Binding extends Due {
   boxRestarted: boolean;
   hostRestarted: boolean;
   unbindAsked: boolean;
+  /** The reconciler will look at it. */
+  isTouched: boolean;
 }
 
 export interface BoxSlot {
@@ -59,6 +61,7 @@ export interface BoxSlot {
   binding: Binding | undefined;
   refused: string;
   told: NodeFacts['state'] | undefined;
+  isTouched: boolean;
 }
 
 export interface Box extends Due {
@@ -66,8 +69,8 @@ export interface Box extends Due {
   record: BoxRecord;
   /** The stream that reports for it: there is one from the whole report that begins it on. */
   session: AgentSession<BoxSlotOrder> | undefined;
-  /** Hosts that reach it keep a link to it. */
-  isPeer: boolean;
+  /** Hosts that reach this zone keep a link to it; `undefined` while none need. */
+  peerZone: string | undefined;
   readonly slots: Map<number, BoxSlot>;
   readonly slotNumbers: SortedKeys<number>;
   /** GPU nodes present, and those of them that can be planned while the box reports. */
@@ -89,6 +92,7 @@ export interface HostSlot {
   binding: Binding | undefined;
   refused: string;
   told: HostSlotFacts | undefined;
+  isTouched: boolean;
 }
 
 export interface Path {
@@ -114,9 +118,10 @@ export interface AgentSession<O extends { readonly slot: number }> {
   readonly book: OrderBook<O>;
   /** Slots that wait in vain for an order the proxy has refused. */
   refusedSlots: readonly number[];
-  /** Of hosts: which peers were ordered last. */
+  /** Of hosts: which peers were ordered last, and whether that may be out of date. */
   peersKey: string;
-  /** When the record last went to the store because of `seenMs` alone, by the monotonic clock. */
+  isPeersStale: boolean;
+  /** When `seenMs` was last brought up to date, by the monotonic clock. */
   seenNs: number;
 }
 
@@ -136,7 +141,7 @@ export class Inventory {
       id: record.id,
       record,
       session: undefined,
-      isPeer: true,
+      peerZone: undefined,
       slots: new Map(),
       slotNumbers: new SortedKeys(compareNumbers),
       gpus: 0,
@@ -161,6 +166,7 @@ export class Inventory {
         binding: undefined,
         refused: '',
         told: undefined,
+        isTouched: false,
       };
       box.slots.set(slot, found);
       box.slotNumbers.add(slot);
@@ -197,6 +203,7 @@ export class Inventory {
         binding: undefined,
         refused: '',
         told: undefined,
+        isTouched: false,
       };
       host.slots.set(slot, found);
       host.slotNumbers.add(slot);
@@ -231,6 +238,7 @@ export class Inventory {
       boxRestarted: false,
       hostRestarted: false,
       unbindAsked: false,
+      isTouched: false,
     };
     this.bindings.set(record.id, binding);
     this.bindingNumbers.add(binding.number);

@@ -1,12 +1,11 @@
 /** Makes the orders of a turn: for each stream with something new, one. */
 import type { Nanos } from '#base/units';
-import type { BoxSlotOrder, HostSlotOrder } from '#proto/agent-messages';
+import type { BoxSlotOrder, HostOrder, HostSlotOrder } from '#proto/agent-messages';
 import {
   type AgentSession,
   type Box,
   type Host,
   type Inventory,
-  isReporting,
 } from './inventory.ts';
 import type { OrderBook } from './order-book.ts';
 import type { Outbox } from './outbox.ts';
@@ -52,7 +51,9 @@ export class OrderDesk {
 
   /** The host's links may have to be others. */
   peersChanged(host: Host): void {
-    if (isReporting(host)) this.#dirtyHosts.add(host);
+    if (host.session === undefined) return;
+    host.session.isPeersStale = true;
+    this.#dirtyHosts.add(host);
   }
 
   /** The turn ends: what is wanted now is what goes out. */
@@ -76,14 +77,19 @@ export class OrderDesk {
   #orderHost(host: Host): void {
     const { session, slots } = host;
     if (session === undefined) return;
-    const { key, list } = this.#peers.of(host);
-    const isNewList = key !== session.peersKey;
-    const order = session.book.take(isNewList);
+    const peers = session.isPeersStale ? this.#newPeers(host, session) : undefined;
+    const order = session.book.take(peers !== undefined);
     if (order === undefined) return;
-    session.peersKey = key;
     for (const { slot } of order.slots) clearRefused(slots.get(slot));
-    const peers = isNewList ? list : undefined;
     this.#outbox.order(session.id, { kind: 'host', ...order, peers });
+  }
+
+  #newPeers(host: Host, session: AgentSession<HostSlotOrder>): HostOrder['peers'] {
+    session.isPeersStale = false;
+    const { key, list } = this.#peers.of(host);
+    if (key === session.peersKey) return undefined;
+    session.peersKey = key;
+    return list;
   }
 }
 
@@ -96,5 +102,5 @@ function session<O extends { readonly slot: number }>(
   book: OrderBook<O>,
   now: Nanos,
 ): AgentSession<O> {
-  return { id, book, refusedSlots: [], peersKey: '', seenNs: now };
+  return { id, book, refusedSlots: [], peersKey: '', isPeersStale: true, seenNs: now };
 }

@@ -88,7 +88,7 @@ export class PoolCore implements Pool {
       faults,
       onTransition,
       onFreed: ({ boxSlot, hostSlot }) => {
-        if (!boxSlot.box.isPeer) orders.peersChanged(hostSlot.host);
+        if (boxSlot.box.peerZone === undefined) orders.peersChanged(hostSlot.host);
       },
     });
     for (const binding of inventory.bindings.values()) reconciler.adopt(binding);

@@ -43,9 +43,9 @@ export interface ReconcilerParts {
 export class Reconciler {
   readonly #parts: ReconcilerParts;
   readonly #deadlines = new DeadlineLists<Binding>();
-  readonly #touched = new Set<Binding>();
-  readonly #touchedBoxSlots = new Set<BoxSlot>();
-  readonly #touchedHostSlots = new Set<HostSlot>();
+  readonly #touched: Binding[] = [];
+  readonly #touchedBoxSlots: BoxSlot[] = [];
+  readonly #touchedHostSlots: HostSlot[] = [];
   /** Nobody confirmed their generation yet: the ones a restored store may give out again. */
   readonly #unconfirmed = new Set<Binding>();
   /** New ones, by where the batch is that makes them durable. */
@@ -89,22 +89,28 @@ export class Reconciler {
   }
 
   touch(binding: Binding): void {
-    this.#touched.add(binding);
+    if (binding.isTouched) return;
+    binding.isTouched = true;
+    this.#touched.push(binding);
   }
 
   touchBoxSlot(slot: BoxSlot): void {
-    if (slot.binding === undefined) this.#touchedBoxSlots.add(slot);
-    else this.#touched.add(slot.binding);
+    if (slot.binding !== undefined) return this.touch(slot.binding);
+    if (slot.isTouched) return;
+    slot.isTouched = true;
+    this.#touchedBoxSlots.push(slot);
   }
 
   touchHostSlot(slot: HostSlot): void {
-    if (slot.binding === undefined) this.#touchedHostSlots.add(slot);
-    else this.#touched.add(slot.binding);
+    if (slot.binding !== undefined) return this.touch(slot.binding);
+    if (slot.isTouched) return;
+    slot.isTouched = true;
+    this.#touchedHostSlots.push(slot);
   }
 
   /** 0 while something was touched: then it is time at once. */
   nextDeadlineNs(): number {
-    return this.#touched.size > 0 ? 0 : this.#deadlines.nextNs();
+    return this.#touched.length > 0 ? 0 : this.#deadlines.nextNs();
   }
 
   /** Touches the bindings whose time is over. */
@@ -114,20 +120,20 @@ export class Reconciler {
 
   /** Looks at everything that was touched, until nothing more follows. */
   settle(now: Nanos): void {
-    for (const binding of this.#touched) {
-      this.#touched.delete(binding);
+    for (const binding of take(this.#touched)) {
+      binding.isTouched = false;
       if (this.#parts.inventory.bindings.get(binding.record.id) === binding) {
         this.#look(now, binding);
       }
     }
-    for (const slot of this.#touchedBoxSlots) {
+    for (const slot of take(this.#touchedBoxSlots)) {
+      slot.isTouched = false;
       if (slot.binding === undefined) this.#settleBoxSlot(slot);
     }
-    this.#touchedBoxSlots.clear();
-    for (const slot of this.#touchedHostSlots) {
+    for (const slot of take(this.#touchedHostSlots)) {
+      slot.isTouched = false;
       if (slot.binding === undefined) this.#settleHostSlot(slot);
     }
-    this.#touchedHostSlots.clear();
   }
 
   /** Changes what was asked for a binding. Its state stays; the table sees to what follows. */
@@ -344,6 +350,12 @@ export class Reconciler {
   #count(state: BindingState, by: number): void {
     this.counts.set(state, (this.counts.get(state) ?? 0) + by);
   }
+}
+
+/** The items one after another, also those that come meanwhile; then it is empty. */
+function* take<T>(items: T[]): Iterable<T> {
+  for (let index = 0; index < items.length; index++) yield items[index] as T;
+  items.length = 0;
 }
 
 /** Nothing is known of a generation that was given out just now. */

@@ -94,7 +94,7 @@ export interface BindingRecord {
 
 export interface BoxRecord extends Omit<BoxHello, 'kind' | 'endpoints'> {
   readonly endpoints: readonly Endpoint[];
-  /** Of its last report. */
+  /** When its agent was last there: to ten seconds while it is, exactly once it has gone. */
   readonly seenMs: number;
 }
 

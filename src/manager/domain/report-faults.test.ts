@@ -59,7 +59,7 @@ describe('the highest generation of a proxy', () => {
     pool.restart();
     connectAhead(pool, pool.box, 41);
     expect(pool.stored(id as string)).toMatchObject({ state: 'reserved', generation: 42 });
-    const told = pool.log.filter(({ subject }) => subject === id).at(-1);
+    const told = pool.log.filter(({ binding }) => binding?.id === id).at(-1);
     expect(told).toMatchObject({ action: 'renumbered', binding: { generation: 42 } });
   });
 });
