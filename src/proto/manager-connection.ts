@@ -6,6 +6,7 @@
  * `PING_INTERVAL_MS`; without an answer within `PING_TIMEOUT_MS` the connection and its calls end with
  * `unavailable`. The manager does the same from its side.
  */
+import type { Http2Session } from 'node:http2';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { DxpuError } from '#base/errors';
@@ -27,6 +28,8 @@ export interface ManagerConnectionOptions {
   readonly manager?: string;
   /** How long a connection may take to open; 5 s by default. */
   readonly openWithinMs?: number;
+  /** In place of `PING_INTERVAL_MS` and `PING_TIMEOUT_MS`. */
+  readonly pings?: { readonly intervalMs: number; readonly timeoutMs: number };
 }
 
 export interface ManagerConnection {
@@ -44,7 +47,10 @@ export function connectManager(options: ManagerConnectionOptions): ManagerConnec
   const baseUrl = `https://${where}`;
   const session = new Http2SessionManager(
     baseUrl,
-    { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS },
+    {
+      pingIntervalMs: options.pings?.intervalMs ?? PING_INTERVAL_MS,
+      pingTimeoutMs: options.pings?.timeoutMs ?? PING_TIMEOUT_MS,
+    },
     secureClientOptions(credentials, {
       kind: 'manager',
       ...(manager === undefined ? {} : { id: manager }),
@@ -78,7 +84,7 @@ export function connectManager(options: ManagerConnectionOptions): ManagerConnec
     transport: createConnectTransport({
       httpVersion: '2',
       baseUrl,
-      sessionManager: session,
+      sessionManager: withoutLateErrors(session),
       interceptors: [opened],
       readMaxBytes: READ_MAX_BYTES,
       // Everybody is near enough; what compresses well is small.
@@ -86,5 +92,28 @@ export function connectManager(options: ManagerConnectionOptions): ManagerConnec
     }),
     open,
     close: () => session.abort(new DxpuError('cancelled', 'the connection was closed')),
+  };
+}
+
+type SessionManager = NonNullable<Parameters<typeof createConnectTransport>[0]['sessionManager']>;
+
+/**
+ * A connection that a ping has found dead tells its error some turns later. Closed in between, the
+ * library listens no more, and the error would end the process.
+ */
+function withoutLateErrors(session: Http2SessionManager): SessionManager {
+  const heard = new WeakSet<Http2Session>();
+  return {
+    authority: session.authority,
+    request: async (...call) => {
+      const stream = await session.request(...call);
+      const connection = stream.session;
+      if (connection !== undefined && !heard.has(connection)) {
+        heard.add(connection);
+        connection.on('error', () => {});
+      }
+      return stream;
+    },
+    notifyResponseByteRead: (stream) => session.notifyResponseByteRead(stream),
   };
 }

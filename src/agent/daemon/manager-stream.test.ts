@@ -1,6 +1,6 @@
 /** The stream to a manager that is played here: HTTP/2 over mutual TLS, one handler for all calls. */
 import * as http2 from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
+import * as net from 'node:net';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -18,7 +18,7 @@ import {
 import { ModelBoxPlane } from '#testkit/model-plane';
 import { BoxAgentCore } from '../core/box-agent.ts';
 import type { Logger } from './logger.ts';
-import { ManagerStream } from './manager-stream.ts';
+import { ManagerStream, type ManagerStreamOptions } from './manager-stream.ts';
 import { MessageQueue } from './message-queue.ts';
 
 let ca: KeyAndCertificate;
@@ -69,7 +69,7 @@ class Manager {
   /** What each stream is answered with at once, instead of being taken. */
   refusal: ConnectError | undefined;
   readonly #server: http2.Http2SecureServer;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Set<net.Socket>();
 
   private constructor(credentials: TlsCredentials) {
     this.#server = http2.createSecureServer(
@@ -80,7 +80,7 @@ class Manager {
         },
       }),
     );
-    this.#server.on('connection', (socket: Socket) => {
+    this.#server.on('connection', (socket: net.Socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
     });
@@ -107,7 +107,7 @@ class Manager {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return (this.#server.address() as net.AddressInfo).port;
   }
 
   get last(): Session {
@@ -118,6 +118,38 @@ class Manager {
   kill(): void {
     this.#server.close();
     for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+}
+
+/** A way to the manager that can fall silent. */
+class Wire {
+  isSilent = false;
+  readonly #server: net.Server;
+
+  private constructor(port: number) {
+    this.#server = net.createServer((near) => {
+      const far = net.connect(port, '127.0.0.1');
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        from.on('data', (bytes) => void (this.isSilent || to.write(bytes)));
+        from.on('error', () => {});
+        from.on('close', () => to.destroy());
+      }
+      open.push(() => near.destroy());
+    });
+  }
+
+  static async to(port: number): Promise<Wire> {
+    const wire = new Wire(port);
+    await new Promise<void>((resolve) => wire.#server.listen(0, '127.0.0.1', resolve));
+    open.push(() => wire.#server.close());
+    return wire;
+  }
+
+  get port(): number {
+    return (this.#server.address() as net.AddressInfo).port;
   }
 }
 
@@ -137,7 +169,10 @@ function memoryLog(): { log: Logger; lines: Line[] } {
   return { log: { debug, info, warn, error } as unknown as Logger, lines };
 }
 
-async function agentOf(port: number, options: { manager?: string } = {}) {
+async function agentOf(
+  port: number,
+  options: Pick<Partial<ManagerStreamOptions>, 'manager' | 'pings'> = {},
+) {
   const plane = new ModelBoxPlane(2);
   const { log, lines } = memoryLog();
   const credentials = await credentialsOf({ kind: 'box', id: 'b1' });
@@ -255,6 +290,27 @@ describe('a stream', () => {
       await until(() => expect(manager.last.reports.at(-1)?.applied).toBe(1));
       manager.kill();
     }
+  });
+
+  // The error of the connection once came when nobody listened any more, and ended the process.
+  it('to a manager that has fallen silent ends, and the process goes on', async () => {
+    const manager = await Manager.start();
+    const wire = await Wire.to(manager.port);
+    const pings = { intervalMs: 50, timeoutMs: 50 };
+    const { stream, lines } = await agentOf(wire.port, { pings });
+    await until(() => expect(manager.sessions).toHaveLength(1));
+    manager.last.order(order(1));
+    await until(() => expect(stream.status().connected).toBe(true));
+    wire.isSilent = true;
+    await until(() => expect(stream.status().connected).toBe(false));
+    expect(lines.at(-1)).toEqual({
+      level: 'warn',
+      message: 'no manager any more, rows and traffic stay as they are: PING timed out',
+    });
+    wire.isSilent = false;
+    await until(() => expect(manager.sessions.length).toBeGreaterThan(1));
+    manager.last.order(order(1));
+    await until(() => expect(stream.status().connected).toBe(true));
   });
 
   it('ends with an order that does not follow, and goes on with a whole one', async () => {

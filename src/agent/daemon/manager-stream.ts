@@ -19,7 +19,11 @@ import type { Nanos } from '#base/units';
 import type { TlsCredentials } from '#identity/tls-identity';
 import { helloToWire, orderFromWire, reportToWire } from '#proto/agent-wire';
 import { AgentService, type ConnectRequest } from '#proto/generated/dxpu/agent/v1/agent_pb';
-import { connectManager, type ManagerConnection } from '#proto/manager-connection';
+import {
+  connectManager,
+  type ManagerConnection,
+  type ManagerConnectionOptions,
+} from '#proto/manager-connection';
 import { fromRpcError } from '#proto/rpc-error';
 import type { Agent } from '../core/agent-core.ts';
 import { formatEndpoint, type HostAndPort } from './endpoint.ts';
@@ -53,6 +57,8 @@ export interface ManagerStreamOptions {
   readonly settle: () => void;
   /** How long a connection may take to open. Default 5 s. */
   readonly openWithinMs?: number;
+  /** Of the connection; see there. */
+  readonly pings?: ManagerConnectionOptions['pings'];
 }
 
 /** As `dxpu status` shows it. */
@@ -136,12 +142,13 @@ export class ManagerStream {
 
   /** One stream from its beginning to its end. Returns why it ended; throws for a bug alone. */
   async #stream(): Promise<DxpuError> {
-    const { agent, address, manager, credentials, clock, openWithinMs } = this.#options;
+    const { agent, address, manager, credentials, clock, openWithinMs, pings } = this.#options;
     const connection = connectManager({
       ...address,
       credentials,
       ...(manager === undefined ? {} : { manager }),
       ...(openWithinMs === undefined ? {} : { openWithinMs }),
+      ...(pings === undefined ? {} : { pings }),
     });
     this.#connection = connection;
     const queue = new MessageQueue<ConnectRequest>(MAX_UNSENT, () => connection.close());
