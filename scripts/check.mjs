@@ -6,7 +6,7 @@ import * as path from 'node:path';
 import { root } from './prepare.mjs';
 import { reap, runScript, stopped } from './run.mjs';
 
-const STATIC = ['format:check', 'lint', 'types', 'boundaries', 'deadcode', 'build'];
+const STATIC = ['format:check', 'lint', 'contract', 'types', 'boundaries', 'deadcode', 'build'];
 
 /** @param {string} line */
 const say = (line) => process.stdout.write(`${line}\n`);
