@@ -4,6 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { boxSchema } from './box-config.ts';
 import { hostSchema } from './host-config.ts';
+import { DEFAULT_TIMEOUTS } from '#manager/domain/pool-options';
+import { managerSchema } from './manager-process-config.ts';
+import { parseDuration } from './quantity.ts';
 
 const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
 
@@ -39,5 +42,12 @@ describe('the reference of configurations', () => {
     expect(expected.length).toBeGreaterThan(15);
     expect(documented(section).sort()).toEqual(expected.sort());
     expect(documented('Link').sort()).toEqual(fieldsOf(schema).filter(isLink).sort());
+  });
+
+  it('has every field of a Manager and no other, with the defaults of the timeouts', () => {
+    expect(documented('Manager').sort()).toEqual(fieldsOf(managerSchema).sort());
+    const rows = [...text.matchAll(/^\| `timeouts\.(\w+)` \| duration, (\w+) \|/gm)];
+    const defaults = rows.map(([, name, span]) => [`${name}Ms`, parseDuration(span ?? '') / 1e6]);
+    expect(Object.fromEntries(defaults)).toEqual(DEFAULT_TIMEOUTS);
   });
 });
