@@ -95,7 +95,9 @@ export function connectManager(options: ManagerConnectionOptions): ManagerConnec
   };
 }
 
-type SessionManager = NonNullable<Parameters<typeof createConnectTransport>[0]['sessionManager']>;
+type SessionManager = NonNullable<
+  Extract<Parameters<typeof createConnectTransport>[0], { httpVersion: '2' }>['sessionManager']
+>;
 
 /**
  * A connection that a ping has found dead tells its error some turns later. Closed in between, the
