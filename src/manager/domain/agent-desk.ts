@@ -89,11 +89,13 @@ export class AgentDesk {
     }
     const highest = highestGeneration(report);
     const isAhead = highest > journal.generation;
+    const isFirst = stream.owner === undefined;
     if (isAhead) this.#raiseGeneration(nameOf(hello), highest);
     if (hello.kind === 'box' && report.kind === 'box') {
       const box =
         stream.owner === undefined ? this.#boxBegins(now, stream, hello) : (stream.owner as Box);
       if (isAhead) box.hasRaised = true;
+      if (isFirst) reconciler.renumberReserved(box.slots.values(), highest);
       this.#parts.boxReports.take(box, report);
       this.#takeApplied(report, 'box', box, box.session, (slot) => {
         const found = box.slots.get(slot);
@@ -104,6 +106,7 @@ export class AgentDesk {
       const host =
         stream.owner === undefined ? this.#hostBegins(now, stream, hello) : (stream.owner as Host);
       if (isAhead) host.hasRaised = true;
+      if (isFirst) reconciler.renumberReserved(host.slots.values(), highest);
       this.#parts.hostReports.take(host, report);
       this.#takeApplied(report, 'host', host, host.session, (slot) => {
         const found = host.slots.get(slot);

@@ -152,12 +152,7 @@ export class Reconciler {
   distrustGenerations(): void {
     for (const binding of this.#unconfirmed) {
       if (binding.record.state === 'reserved') {
-        this.#put(binding, { generation: this.#parts.journal.nextGeneration() });
-        this.#log(
-          binding,
-          'renumbered',
-          'its generation may have been given out before the store was restored',
-        );
+        this.#renumber(binding);
       } else {
         binding.superseded = true;
       }
@@ -170,6 +165,27 @@ export class Reconciler {
     for (let steps = 0; ; steps++) {
       assert(steps < MOST_STEPS, `binding ${binding.record.id} runs in circles`);
       this.#settleOrders(binding);
+  /**
+   * A proxy has had generations up to `highest`. What is reserved in its slots was told to nobody yet by
+   * this store; an older copy of it may be what says so.
+   */
+  renumberReserved(
+    slots: Iterable<{ readonly binding: Binding | undefined }>,
+    highest: number,
+  ): void {
+    for (const { binding } of slots) {
+      if (binding?.record.state !== 'reserved' || binding.record.generation > highest) continue;
+      this.#renumber(binding);
+      this.touch(binding);
+    }
+  }
+
+  #renumber(binding: Binding): void {
+    this.#put(binding, { generation: this.#parts.journal.nextGeneration() });
+    const message = 'its generation may have been given out before the store was restored';
+    this.#log(binding, 'renumbered', message);
+  }
+
       const seen = observe(now, binding, faults);
       const row = nextTransition(binding.record.state, seen);
       binding.unbindAsked = false;

@@ -50,6 +50,17 @@ describe('the highest generation of a proxy', () => {
     expect(pool.state(id as string)).toBe('attached');
   });
 
+  // The fault: a reserved binding of an older copy, whose life had come and gone, took its rows again.
+  it('renumbers what is reserved under a generation no higher', () => {
+    const pool = CorePool.ready();
+    const [id] = pool.bound();
+    pool.host.disconnect();
+    pool.run();
+    pool.restart();
+    connectAhead(pool, pool.box, 1);
+    expect(pool.stored(id as string)).toMatchObject({ state: 'reserved', generation: 2 });
+  });
+
   // The fault: whoever watched the log went on with the generation that was given up.
   it('renumbers what was only reserved, and the log tells it', () => {
     const pool = CorePool.ready();
