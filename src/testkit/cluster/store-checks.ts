@@ -171,8 +171,9 @@ export class StoreChecks {
     if (!asked) this.#fail(STORE_OWNS, `${id} was removed, and nobody asked`);
     const { box, boxSlot } = before;
     const slot = this.#mirror.boxSlots.get(`${box} ${boxSlot}`);
-    // Nobody gets a quarantined one, or one whose GPU node has left.
-    if (slot?.quarantine !== '' || !slot.present) return;
+    // Nobody gets a quarantined one, or one whose GPU node has left; nobody was told of a reserved one,
+    // unless by a store that was restored since, and then the row it left speaks for itself.
+    if (slot?.quarantine !== '' || !slot.present || before.state === 'reserved') return;
     if (this.#honesty.isHonest(box) && !this.#truth.isVacant(box, boxSlot)) {
       this.#fail(FENCED, `${id} was let go while ${box}/${boxSlot} is not clean`);
     }

@@ -71,9 +71,9 @@ export class Users {
 
   /** Gives everything back by surprise. */
   freeAll(): void {
-    const ids = [...this.#options.bindings().keys()];
-    if (ids.length === 0) return;
-    this.ask(NAMES[0] as string, this.#command('unbind', ids, true));
+    for (const id of this.#options.bindings().keys()) {
+      this.ask(NAMES[0] as string, this.#command('unbind', [id], true));
+    }
   }
 
   /** Asks until there is an answer. */
