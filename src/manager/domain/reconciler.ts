@@ -160,11 +160,6 @@ export class Reconciler {
     }
   }
 
-  #look(now: Nanos, binding: Binding): void {
-    const { facts, faults } = this.#parts;
-    for (let steps = 0; ; steps++) {
-      assert(steps < MOST_STEPS, `binding ${binding.record.id} runs in circles`);
-      this.#settleOrders(binding);
   /**
    * A proxy has had generations up to `highest`. What is reserved in its slots was told to nobody yet by
    * this store; an older copy of it may be what says so.
@@ -186,6 +181,11 @@ export class Reconciler {
     this.#log(binding, 'renumbered', message);
   }
 
+  #look(now: Nanos, binding: Binding): void {
+    const { facts, faults } = this.#parts;
+    for (let steps = 0; ; steps++) {
+      assert(steps < MOST_STEPS, `binding ${binding.record.id} runs in circles`);
+      this.#settleOrders(binding);
       const seen = observe(now, binding, faults);
       const row = nextTransition(binding.record.state, seen);
       binding.unbindAsked = false;
