@@ -44,7 +44,7 @@ export function boxYaml(
 box: ${id}
 kind: ${isSwitch ? 'nvswitch' : 'pcie'}
 certificates: { ca: ca.pem, cert: box-${id}.pem, key: box-${id}-key.pem }
-manager: { address: "127.0.0.1:${managerPort}" }
+manager: { address: "127.0.0.1:${managerPort}", id: m1 }
 listen: ["127.0.0.1:${port}"]
 # What hosts are told to connect to, and what that way is called.
 advertise:
@@ -66,7 +66,7 @@ export function hostYaml(id: string, slots: number, managerPort: number): string
   return `# A host with ${slots} virtual slots. To run it by hand: dxpu host --config host-${id}.yaml
 host: ${id}
 certificates: { ca: ca.pem, cert: host-${id}.pem, key: host-${id}-key.pem }
-manager: { address: "127.0.0.1:${managerPort}" }
+manager: { address: "127.0.0.1:${managerPort}", id: m1 }
 # Windows are set aside for each slot before anything is plugged in.
 slots:
 ${ports.join('')}# What the soft host's programs and the accelerators' DMA share.
