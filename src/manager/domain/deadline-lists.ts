@@ -5,7 +5,7 @@
  */
 import type { Nanos } from '#base/units';
 
-/** What has a deadline; `DeadlineLists` alone writes these. */
+/** What can have a deadline; `DeadlineLists` alone writes these. Begins with Infinity and `undefined`. */
 export interface Due {
   dueNs: number;
   dueList: DueList | undefined;
@@ -16,11 +16,6 @@ export interface Due {
 interface DueList {
   first: Due | undefined;
   last: Due | undefined;
-}
-
-/** The fields of something that has no deadline. */
-export function notDue(): Due {
-  return { dueNs: Infinity, dueList: undefined, dueBefore: undefined, dueBehind: undefined };
 }
 
 export class DeadlineLists<T extends Due> {

@@ -13,7 +13,7 @@ import type {
   HostSlotOrder,
   HostSlotReport,
 } from '#proto/agent-messages';
-import { type Due, notDue } from './deadline-lists.ts';
+import type { Due } from './deadline-lists.ts';
 import type { OrderBook } from './order-book.ts';
 import type { AgentSessionId } from './pool-sink.ts';
 import type {
@@ -137,7 +137,10 @@ export class Inventory {
 
   addBox(record: BoxRecord): Box {
     const box: Box = {
-      ...notDue(),
+      dueNs: Infinity,
+      dueList: undefined,
+      dueBefore: undefined,
+      dueBehind: undefined,
       id: record.id,
       record,
       session: undefined,
@@ -224,7 +227,11 @@ export class Inventory {
 
   addBinding(record: BindingRecord, boxSlot: BoxSlot, hostSlot: HostSlot): Binding {
     const binding: Binding = {
-      ...notDue(),
+      // All fields in one literal: one that begins with others' takes three times as long.
+      dueNs: Infinity,
+      dueList: undefined,
+      dueBefore: undefined,
+      dueBehind: undefined,
       record,
       number: bindingNumber(record.id),
       boxSlot,

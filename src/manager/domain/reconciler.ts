@@ -120,20 +120,25 @@ export class Reconciler {
 
   /** Looks at everything that was touched, until nothing more follows. */
   settle(now: Nanos): void {
-    for (const binding of take(this.#touched)) {
+    // By index: more may come meanwhile.
+    for (let index = 0; index < this.#touched.length; index++) {
+      const binding = this.#touched[index] as Binding;
       binding.isTouched = false;
       if (this.#parts.inventory.bindings.get(binding.record.id) === binding) {
         this.#look(now, binding);
       }
     }
-    for (const slot of take(this.#touchedBoxSlots)) {
+    this.#touched.length = 0;
+    for (const slot of this.#touchedBoxSlots) {
       slot.isTouched = false;
       if (slot.binding === undefined) this.#settleBoxSlot(slot);
     }
-    for (const slot of take(this.#touchedHostSlots)) {
+    this.#touchedBoxSlots.length = 0;
+    for (const slot of this.#touchedHostSlots) {
       slot.isTouched = false;
       if (slot.binding === undefined) this.#settleHostSlot(slot);
     }
+    this.#touchedHostSlots.length = 0;
   }
 
   /** Changes what was asked for a binding. Its state stays; the table sees to what follows. */
@@ -366,12 +371,6 @@ export class Reconciler {
   #count(state: BindingState, by: number): void {
     this.counts.set(state, (this.counts.get(state) ?? 0) + by);
   }
-}
-
-/** The items one after another, also those that come meanwhile; then it is empty. */
-function* take<T>(items: T[]): Iterable<T> {
-  for (let index = 0; index < items.length; index++) yield items[index] as T;
-  items.length = 0;
 }
 
 /** Nothing is known of a generation that was given out just now. */
