@@ -1,12 +1,7 @@
 /** Makes the orders of a turn: for each stream with something new, one. */
 import type { Nanos } from '#base/units';
 import type { BoxSlotOrder, HostOrder, HostSlotOrder } from '#proto/agent-messages';
-import {
-  type AgentSession,
-  type Box,
-  type Host,
-  type Inventory,
-} from './inventory.ts';
+import { type AgentSession, type Box, type Host, type Inventory } from './inventory.ts';
 import type { OrderBook } from './order-book.ts';
 import type { Outbox } from './outbox.ts';
 import type { PeerLists } from './peer-lists.ts';

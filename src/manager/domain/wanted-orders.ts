@@ -55,7 +55,7 @@ export function wantedOfHost(binding: Binding): HostSlotOrder | undefined {
   };
 }
 
-export function newBoxBook(onDirty: () => void): OrderBook<BoxSlotOrder> {
+export function newBoxBook(onDirty?: () => void): OrderBook<BoxSlotOrder> {
   return new OrderBook<BoxSlotOrder>(
     (a, b) =>
       a.row?.generation === b.row?.generation &&
@@ -66,7 +66,7 @@ export function newBoxBook(onDirty: () => void): OrderBook<BoxSlotOrder> {
   );
 }
 
-export function newHostBook(onDirty: () => void): OrderBook<HostSlotOrder> {
+export function newHostBook(onDirty?: () => void): OrderBook<HostSlotOrder> {
   return new OrderBook<HostSlotOrder>(
     (a, b) =>
       a.row?.generation === b.row?.generation &&
