@@ -8,6 +8,7 @@ import { type Figure, figure } from './figures.ts';
 import { anyDemand, nvlink8 } from './placement-demands.ts';
 import { anyHost, benchPool, type BenchPool } from './placement-pool.ts';
 import { type Measured, PlacementRun } from './placement-run.ts';
+import { quantileOf, type Spent } from './spent.ts';
 
 const LARGEST = 100_000;
 const DEMANDS = 20_000;
@@ -55,7 +56,7 @@ export function placementFigures(_blocks: number, note: (text: string) => void):
 }
 
 function planFigures(name: string, { granted, refused, scans }: Measured): Figure[] {
-  const all = [...granted, ...refused];
+  const all = granted.with(refused);
   return [
     quantileFigure(`${name}, p50`, all, scans, 0.5),
     { ...quantileFigure(`${name}, p99`, all, scans, 0.99), goal: 'value < 1 ms' },
@@ -66,7 +67,7 @@ function planFigures(name: string, { granted, refused, scans }: Measured): Figur
 /** What of a level is a refusal, a check, an update. */
 function partFigures(percent: string, measured: Measured): Figure[] {
   const { refused, granted, holds, updates, scans } = measured;
-  const share = Math.round((100 * refused.length) / (refused.length + granted.length));
+  const share = Math.round((100 * refused.ms.length) / (refused.ms.length + granted.ms.length));
   return [
     quantileFigure(`a refusal (${share} % of the demands), ${percent}, p99`, refused, scans, 0.99),
     quantileFigure(`holds, ${percent}, p99`, holds, scans, 0.99),
@@ -115,21 +116,18 @@ function pathFigure(pool: BenchPool): Figure {
 }
 
 /** The same quantile of both; 1 is the largest. */
-function quantileFigure(
-  name: string,
-  values: readonly number[],
-  scans: readonly number[],
-  quantile: number,
-): Figure {
-  const value = quantileOf(values, quantile);
-  const baseline = quantileOf(scans, quantile);
-  return { name, unit: 'ms', value, baseline, ratio: value / baseline };
-}
-
-function quantileOf(values: readonly number[], quantile: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = Math.ceil(quantile * sorted.length) - 1;
-  return sorted[Math.max(0, at)] ?? Number.NaN;
+function quantileFigure(name: string, spent: Spent, scans: Spent, quantile: number): Figure {
+  const value = quantileOf(spent.ms, quantile);
+  const baseline = quantileOf(scans.ms, quantile);
+  return {
+    name,
+    unit: 'ms',
+    value,
+    baseline,
+    ratio: value / baseline,
+    cpuNs: quantileOf(spent.cpuNs, quantile),
+    baselineCpuNs: quantileOf(scans.cpuNs, quantile),
+  };
 }
 
 function memoryFigure(name: string, value: number, baseline: number): Figure {

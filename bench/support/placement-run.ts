@@ -1,5 +1,4 @@
 /** Fills a pool by planning, and measures plans while others bind and give back. */
-import { performance } from 'node:perf_hooks';
 import type { Prng } from '#base/prng';
 import type { Demand, Pick, Plan } from '#placement/demand';
 import type { HostFacts } from '#placement/facts';
@@ -8,20 +7,21 @@ import { plan } from '#placement/plan';
 import { anyDemand } from './placement-demands.ts';
 import type { BenchPool } from './placement-pool.ts';
 import { NodeScan } from './placement-scan.ts';
+import { now, Spent } from './spent.ts';
 
 interface Grant {
   readonly host: string;
   readonly pick: Pick;
 }
 
-/** Times in ms, of one fill level. */
+/** Of one fill level, one of each a call. */
 export interface Measured {
-  readonly granted: number[];
-  readonly refused: number[];
-  readonly scans: number[];
-  readonly holds: number[];
+  readonly granted: Spent;
+  readonly refused: Spent;
+  readonly scans: Spent;
+  readonly holds: Spent;
   /** Each a GPU node's state and a virtual slot. */
-  readonly updates: number[];
+  readonly updates: Spent;
 }
 
 export class PlacementRun {
@@ -72,23 +72,28 @@ export class PlacementRun {
     forOneHost = false,
   ): Measured {
     const level = this.#grants.length;
-    const measured: Measured = { granted: [], refused: [], scans: [], holds: [], updates: [] };
+    const measured: Measured = {
+      granted: new Spent(),
+      refused: new Spent(),
+      scans: new Spent(),
+      holds: new Spent(),
+      updates: new Spent(),
+    };
     for (let count = 0; count < demands; count++) {
       const demand = demandOf(this.#prng, this.#anyHost());
-      const begin = performance.now();
+      const begin = now();
       const answer = plan(this.pool.index, demand);
-      const end = performance.now();
-      (answer.ok ? measured.granted : measured.refused).push(end - begin);
+      (answer.ok ? measured.granted : measured.refused).since(begin);
       // The scan takes long: one in eight is enough, all through the run.
       if (count % 8 === 0) {
-        const from = performance.now();
+        const from = now();
         this.scan.scan(demand);
-        measured.scans.push(performance.now() - from);
+        measured.scans.since(from);
       }
       if (!answer.ok) continue;
-      const from = performance.now();
+      const from = now();
       holds(this.pool.index, answer);
-      measured.holds.push(performance.now() - from);
+      measured.holds.since(from);
       this.#commit(answer, measured.updates);
       while (this.#grants.length > level) this.#release(measured.updates, forOneHost);
     }
@@ -113,14 +118,14 @@ export class PlacementRun {
     return this.#prng.pick(this.pool.hosts).id;
   }
 
-  #commit({ demand, picks }: Plan, times?: number[]): void {
+  #commit({ demand, picks }: Plan, times?: Spent): void {
     for (const pick of picks) {
       this.#set({ host: demand.host, pick }, false, times);
       this.#grants.push({ host: demand.host, pick });
     }
   }
 
-  #release(times?: number[], newest = false): void {
+  #release(times?: Spent, newest = false): void {
     const at = newest ? this.#grants.length - 1 : this.#prng.below(this.#grants.length);
     const grant = this.#grants[at];
     const last = this.#grants.pop();
@@ -129,13 +134,13 @@ export class PlacementRun {
     this.#set(grant, true, times);
   }
 
-  #set({ host, pick }: Grant, free: boolean, times?: number[]): void {
+  #set({ host, pick }: Grant, free: boolean, times?: Spent): void {
     const slot = this.#hosts.get(host)?.slots.find((one) => one.slot === pick.hostSlot);
     if (slot === undefined) return;
-    const begin = performance.now();
+    const begin = now();
     this.pool.index.setNodeState(pick.box, pick.slot, free ? 'free' : 'bound');
     this.pool.index.setHostSlot(host, { ...slot, free });
-    times?.push(performance.now() - begin);
+    times?.since(begin);
     this.scan.setFree(pick.box, pick.slot, free);
     this.#freeSlots.set(host, (this.#freeSlots.get(host) ?? 0) + (free ? 1 : -1));
   }

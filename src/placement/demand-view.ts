@@ -99,11 +99,27 @@ export class DemandView {
     }
     if (!mixed) return Math.min(count, only?.fitting.length ?? 0);
     const matching = new SlotMatching();
-    for (const lot of lots.slice(from, end)) {
-      const { shape } = this.classView(lot.nodeClass);
-      for (let left = lot.free; left > 0 && matching.add(shape); left--);
-    }
+    for (const lot of lots.slice(from, end)) this.addAll(matching, lot);
     return matching.size;
+  }
+
+  /** Adds as many of the lot's free GPU nodes as there are slots for. */
+  addAll(matching: SlotMatching, lot: Lot): void {
+    const { shape } = this.classView(lot.nodeClass);
+    for (let left = lot.free; left > 0 && matching.add(shape); left--);
+  }
+
+  /** Whether the whole pool has enough, wherever they are. */
+  get poolHasEnough(): boolean {
+    const { boxKind, gpus } = this.demand;
+    let count = 0;
+    for (const nodeClass of this.index.classes()) {
+      if (this.classView(nodeClass).shape.fitting.length === 0) continue;
+      const { pcie, nvswitch } = nodeClass.free;
+      count += boxKind === undefined ? pcie + nvswitch : nodeClass.free[boxKind];
+      if (count >= gpus) return true;
+    }
+    return false;
   }
 
   #fitsAll(shape: Shape): boolean {

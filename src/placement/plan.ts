@@ -17,6 +17,6 @@ export function plan(index: PoolIndex, demand: Demand): Plan | Refusal {
   const view = new DemandView(index, demand);
   const { host, freeSlots } = view;
   if (host === undefined || !host.reachable || freeSlots < demand.gpus) return refuse(view);
-  const picks = select(view, host);
+  const picks = view.poolHasEnough ? select(view, host) : undefined;
   return picks === undefined ? refuse(view) : { ok: true, demand, picks };
 }

@@ -34,6 +34,8 @@ interface Taken {
   readonly node: NodeEntry;
 }
 
+const NONE: ReadonlySet<BoxEntry> = new Set();
+
 /** Which GPU nodes, slots and paths; `undefined` when no set satisfies the demand. */
 export function select(view: DemandView, host: HostEntry): Pick[] | undefined {
   const { gpus, sameBox, nvlink } = view.demand;
@@ -50,21 +52,27 @@ export function select(view: DemandView, host: HostEntry): Pick[] | undefined {
 
 /** The best of those that have enough by themselves. */
 function bestUnit(view: DemandView, host: HostEntry): Unit | undefined {
-  return view.demand.nvlink ? bestGroup(view, host) : bestBox(view, host);
+  const { nvlink, gpus } = view.demand;
+  return nvlink ? bestGroup(view, host) : bestBox(view, host, gpus, NONE);
 }
 
-function bestBox(view: DemandView, host: HostEntry): Unit | undefined {
-  const { gpus } = view.demand;
+function bestBox(
+  view: DemandView,
+  host: HostEntry,
+  count: number,
+  except: ReadonlySet<BoxEntry>,
+): Unit | undefined {
   let best: Unit | undefined;
-  visitBoxes(view, host, gpus, (box, path) => {
+  visitBoxes(view, host, count, (box, path) => {
     const rtt = rttRank(host.paths.rttNs[path] ?? 0);
     const [bestFree = Infinity, bestLeft = Infinity, bestRtt = Infinity] = best?.rank ?? [];
     // Most of those with as few free end here: what follows costs more.
     if (box.free === bestFree && bestLeft === 0 && rtt >= bestRtt) return bestFree;
+    if (except.has(box)) return bestFree;
     const { lots } = box;
     const usable = view.rank(lots);
-    if (usable < gpus) return bestFree;
-    const { leftBehind } = takingOrder(view, lots, gpus);
+    if (usable < count) return bestFree;
+    const { leftBehind } = takingOrder(view, lots, count);
     const rank = [box.free, leftBehind, rtt];
     if (best === undefined || compareRanks(rank, best.rank) < 0) {
       best = { box, path, lots, usable, rank };
@@ -95,52 +103,66 @@ function bestGroup(view: DemandView, host: HostEntry): Unit | undefined {
 }
 
 /**
- * The fewest boxes that have enough together come first: the largest ones, until what is missing fits
- * into one more, and that the best for it. Others follow, in case the slots' windows need them.
+ * The fewest boxes that have enough together: the largest ones, until what is missing fits into one
+ * more, and that the best for it. Others follow, in case the slots' windows need them. Boxes with few
+ * free GPU nodes are not looked at unless they are needed.
  */
-function severalUnits(view: DemandView, host: HostEntry): Unit[] {
-  const units: Unit[] = [];
+function* severalUnits(view: DemandView, host: HostEntry): Iterable<Unit> {
+  const pathsByFree: number[][] = [];
   visitBoxes(view, host, 1, (box, path) => {
-    const { lots } = box;
-    const usable = view.rank(lots);
-    const rank = [-usable, box.free, rttRank(host.paths.rttNs[path] ?? 0)];
-    if (usable > 0) units.push({ box, path, lots, usable, rank });
+    (pathsByFree[box.free] ??= []).push(path);
     return Infinity;
   });
-  units.sort((a, b) => compareRanks(a.rank, b.rank));
+  const unitsByUsable: Unit[][] = [];
+  const given = new Set<BoxEntry>();
   let missing = view.demand.gpus;
-  let whole = 0;
-  for (const unit of units) {
-    if (unit.usable >= missing) break;
-    missing -= unit.usable;
-    whole++;
+  for (let free = pathsByFree.length - 1; free > 0; free--) {
+    for (const path of pathsByFree[free] ?? []) {
+      const unit = unitAt(view, host, path);
+      (unitsByUsable[unit.usable] ??= []).push(unit);
+    }
+    // Whoever has so many usable ones has at least so many free, and was looked at.
+    const units = unitsByUsable[free] ?? [];
+    units.sort((a, b) => compareRanks(a.rank, b.rank));
+    for (const unit of units) {
+      if (free >= missing && missing > 0) {
+        const last = bestBox(view, host, missing, given);
+        missing = 0;
+        if (last !== undefined) {
+          given.add(last.box);
+          yield last;
+        }
+      }
+      if (given.has(unit.box)) continue;
+      given.add(unit.box);
+      missing -= free;
+      yield unit;
+    }
   }
-  let enough = whole;
-  while ((units[enough]?.usable ?? 0) >= missing) enough++;
-  const last = units.slice(whole, enough).map((unit) => {
-    const { leftBehind } = takingOrder(view, unit.lots, missing);
-    return { ...unit, rank: [unit.box.free, leftBehind, unit.rank[2] ?? 0] };
-  });
-  last.sort((a, b) => compareRanks(a.rank, b.rank));
-  return [...units.slice(0, whole), ...last, ...units.slice(enough)];
+}
+
+function unitAt(view: DemandView, { paths }: HostEntry, path: number): Unit {
+  const box = paths.boxAt(path);
+  const { lots } = box;
+  const rank = [box.free, rttRank(paths.rttNs[path] ?? 0), path];
+  return { box, path, lots, usable: view.rank(lots), rank };
 }
 
 /** As many as are asked for, unit by unit: those for which the host's slots have room. */
-function take(view: DemandView, units: readonly Unit[]): Taken[] {
+function take(view: DemandView, units: Iterable<Unit>): Taken[] {
   const { gpus } = view.demand;
   const matching = new SlotMatching();
   const taken: Taken[] = [];
   for (const unit of units) {
-    if (taken.length === gpus) break;
     const { lots } = takingOrder(view, unit.lots, gpus - taken.length);
     for (const lot of lots) {
       if (!view.accepts(lot)) continue;
       const { shape } = view.classView(lot.nodeClass);
       for (const node of unit.box.nodes) {
-        if (taken.length === gpus) return taken;
         if (node.lot !== lot || node.state !== 'free') continue;
         if (!matching.add(shape)) break;
         taken.push({ unit, node });
+        if (taken.length === gpus) return taken;
       }
     }
   }
@@ -163,9 +185,10 @@ function picks(view: DemandView, host: HostEntry, taken: readonly Taken[]): Pick
 
 /** Ranks are of one length; what was not measured is Infinity and equals its like. */
 function compareRanks(a: readonly number[], b: readonly number[]): number {
-  for (const [index, value] of a.entries()) {
-    const other = b[index] ?? 0;
-    if (value !== other) return value < other ? -1 : 1;
+  for (let at = 0; at < a.length; at++) {
+    const one = a[at] ?? 0;
+    const other = b[at] ?? 0;
+    if (one !== other) return one < other ? -1 : 1;
   }
   return 0;
 }

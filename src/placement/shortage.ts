@@ -5,6 +5,7 @@ import { REASONS, type Reason } from './demand.ts';
 import type { DemandView } from './demand-view.ts';
 import type { HostEntry } from './host-entry.ts';
 import { TALLIES } from './pool-index.ts';
+import { SlotMatching } from './slot-matching.ts';
 
 export interface Shortage {
   /** GPU nodes by the first reason that rules them out. */
@@ -13,7 +14,7 @@ export interface Shortage {
   readonly usable: number;
   /** Of those, as many as can be had at the same time; with `sameBox` or `nvlink` all the same. */
   readonly together: number;
-  /** The most that one box (with `nvlink` one group) has. */
+  /** The most that one box (with `nvlink` one group) has; 0 unless one must have all. */
   readonly mostInOne: number;
   /** Of other models than the one asked for: free ones. */
   readonly otherModels: ReadonlyMap<string, number>;
@@ -55,10 +56,11 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
   let mostInOne = 0;
   let lowestRttNs = Infinity;
   let misfit: NodeClass | undefined;
-  const usableLots: Lot[] = [];
+  const fromOne = demand.sameBox || demand.nvlink;
+  const matching = new SlotMatching();
   const { paths } = host;
   const { boxNumbers, table } = paths;
-  for (let first = 0, end = 0; first < boxNumbers.length; first = end) {
+  for (let first = 0, end = 0; wanted > 0 && first < boxNumbers.length; first = end) {
     end = paths.endOfBox(first);
     const number = boxNumbers[first] ?? 0;
     if (table.offered[number] === 0) continue;
@@ -87,17 +89,16 @@ export function shortageOf(view: DemandView, host: HostEntry): Shortage {
         misfit ??= box.lots.find((lot) => isMisfit(view, lot))?.nodeClass;
       }
       usable += fitting;
-      usableLots.push(...box.lots);
-      mostInOne = Math.max(mostInOne, mostTogether(view, box));
+      if (fromOne) mostInOne = Math.max(mostInOne, mostTogether(view, box));
+      else for (const lot of box.lots) view.addAll(matching, lot);
     }
   }
   counts['no-path'] = wanted - behindPaths;
-  const fromOne = demand.sameBox || demand.nvlink;
   if (fromOne) counts.fragmented = usable;
   return {
     counts,
     usable,
-    together: fromOne ? usable : view.rank(usableLots),
+    together: fromOne ? usable : matching.size,
     mostInOne,
     otherModels,
     lessMemoryBytes,
