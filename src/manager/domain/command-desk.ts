@@ -166,10 +166,11 @@ export class CommandDesk {
       );
     }
     for (const binding of found) {
-      if (binding.record.state !== 'failed') continue;
+      const hasFailed = binding.record.state === 'failed';
       // No attempt since it was asked for: that is how the record says that it need not wait.
-      this.#parts.reconciler.amend(binding, { attempts: 0 });
-      this.#log(caller, command.requestId, binding, 'retry', '');
+      if (hasFailed) this.#parts.reconciler.amend(binding, { attempts: 0 });
+      const message = hasFailed ? '' : 'nothing to do: it has not failed';
+      this.#log(caller, command.requestId, binding, 'retry', message);
     }
     return { ok: true, bindings: found.map(({ record }) => record), repeated: false };
   }
