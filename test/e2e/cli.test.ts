@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDist, dxpu, dxpuTo, Pool } from './processes.ts';
+import { buildDist, dxpu, dxpuTo, freePort, Pool, Running, until } from './processes.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-cli-'));
 beforeAll(buildDist);
@@ -27,6 +27,13 @@ describe('usage', () => {
     [['fault', 'link'], 'give --cut, --delay, --drop or --clear'],
     [['fault', 'link', '--cut', '2'], 'is not a duration'],
     [['host'], "required option '--config <file>' not specified"],
+    [['decode', '-', '--output', 'xml'], 'Allowed choices are table, json, yaml'],
+    [['bind', '--host', 'h1'], "required option '--gpus <n>' not specified"],
+    [['events', '--after', '3', '--last', '2'], '--after and --last are two ways'],
+    [['get', 'bindings', '--binding-state', 'free'], 'Allowed choices are reserved, programming'],
+    [['get', 'gpus', '--manager', '127.0.0.1:1'], '--manager needs --ca, --cert and --key'],
+    [['get', 'gpus', '--ca', 'ca.pem'], 'belong to --manager ADDRESS'],
+    [['up', '--boxes', '0'], 'not a whole number from 1 to 64'],
   ])('%j is wrong with status 2: %s', async (args, message) => {
     const { status, stderr, stdout } = await dxpu(args);
     expect(status).toBe(2);
@@ -168,6 +175,85 @@ describe('dxpu cert', () => {
     expect((await dxpu(['cert', 'issue', 'box', 'b/1', '--dir', dir])).stderr).toContain(
       '"b/1" cannot name a box',
     );
+    for (const [kind, id] of [
+      ['manager', 'm1'],
+      ['user', 'alice'],
+    ] as const) {
+      const { stdout } = await dxpu(['cert', 'issue', kind, id, '--dir', dir, '--output', 'text']);
+      expect(stdout).toContain(`spiffe://pool/${kind}/${id}, valid for 365 days`);
+    }
+    const wrong = await dxpu(['cert', 'issue', 'admin', 'alice', '--dir', dir]);
+    expect(wrong.status).toBe(2);
+    expect(wrong.stderr).toContain('Allowed choices are host, box, manager, user');
+  });
+});
+
+describe('the example of src/cli/README.md', () => {
+  const home = path.join(folder, 'example');
+  const running: Running[] = [];
+  afterAll(() => Promise.all(running.map((one) => one.stop('SIGKILL'))));
+
+  it('runs as it stands, but for ports of its own', async () => {
+    const readme = readFileSync(new URL('../../src/cli/README.md', import.meta.url), 'utf8');
+    const ports = new Map([
+      ['7001', await freePort()],
+      ['7400', await freePort()],
+    ]);
+    const here = (text: string): string =>
+      text
+        .replace(/\b(?:7001|7400)\b/g, (port) => String(ports.get(port)))
+        .replaceAll('certs/', `${home}/certs/`);
+    const blocks = [...readme.matchAll(/```yaml\n# (\S+)\n([^]*?)```/g)];
+    expect(blocks.map((block) => block[1])).toEqual(['box.yaml', 'host.yaml', 'manager.yaml']);
+    const inPlace = `${/stands `(manager: .*)`/.exec(readme)?.[1]}\n`;
+    mkdirSync(home);
+    for (const [, name = '', text = ''] of blocks) {
+      const withoutTables = text.replace(/^(?:table|paths):\n(?: .*\n)*/gm, '');
+      const isProxy = name !== 'manager.yaml';
+      writeFileSync(path.join(home, name), here(withoutTables + (isProxy ? inPlace : '')));
+    }
+
+    const script = /```sh\n([^]*?)```/.exec(readme)?.[1] ?? '';
+    const me = /^me="(.*)"$/m.exec(script)?.[1] ?? '';
+    const commands = script
+      .replace(/^for who in (.*); do dxpu cert issue \$who; done$/m, (_line, list: string) =>
+        [...list.matchAll(/"([^"]+)"/g)].map((match) => `dxpu cert issue ${match[1]}`).join('\n'),
+      )
+      .split('\n')
+      .filter((line) => line.startsWith('dxpu '));
+    expect(commands).toHaveLength(10);
+    for (const command of commands) {
+      const [line = '', comment] = command.split(' &');
+      const args = here(line.replace('$me', me)).split(' ').slice(1);
+      if (args[0] === 'cert') args.push('--dir', path.join(home, 'certs'));
+      else args.push('--state', home);
+      const at = args.indexOf('--config');
+      if (at >= 0) args[at + 1] = path.join(home, args[at + 1] ?? '');
+      const one = new Running(args);
+      running.push(one);
+      if (comment !== undefined) {
+        await one.says(/ready|"msg":"ready"/);
+        continue;
+      }
+      const isBind = args[0] === 'bind';
+      let { status, stderr, stdout } = await one.ended;
+      // Whoever types it takes longer than the host to find its box.
+      if (isBind) {
+        await until(
+          async () => {
+            if (status === 0) return true;
+            ({ status, stderr, stdout } = await dxpu(args));
+            return undefined;
+          },
+          'a binding: ',
+          20_000,
+          () => stderr,
+        );
+      }
+      expect(stderr, line).toBe('');
+      expect(status, line).toBe(0);
+      if (args[0] === 'accel') expect(stdout).toMatch(/: correct,/);
+    }
   });
 });
 
@@ -184,6 +270,9 @@ describe('dxpu completion', () => {
   });
 });
 
+/** For what a process does once it has started. */
+const WAIT = { timeout: 20_000 };
+
 describe('a capture of a running host', () => {
   const pool = new Pool();
   afterAll(() => pool.end());
@@ -197,7 +286,7 @@ describe('a capture of a running host', () => {
     const boxCapture = pool.begin('capture', '0', '-o', boxFile, '--process', 'box-b1');
     // The header is written when the tap is in place.
     for (const one of [file, boxFile]) {
-      await expect.poll(() => existsSync(one) && readFileSync(one).length > 500).toBe(true);
+      await expect.poll(() => existsSync(one) && readFileSync(one).length > 500, WAIT).toBe(true);
     }
     expect((await pool.run('accel', 'run', 'sgemm', '--size', '16')).stdout).toMatch(/correct/);
     const { status, stderr } = await capture.stop('SIGINT');
@@ -235,7 +324,7 @@ describe('a capture of a running host', () => {
   it('begun after a job is judged from the next reset on (regression: false differences)', async () => {
     const file = pool.file('second.pcapng');
     const capture = pool.begin('capture', '0', '-o', file);
-    await expect.poll(() => existsSync(file) && readFileSync(file).length > 500).toBe(true);
+    await expect.poll(() => existsSync(file) && readFileSync(file).length > 500, WAIT).toBe(true);
     expect((await pool.run('accel', 'run', 'sgemm', '--size', '16')).status).toBe(0);
     await capture.stop('SIGINT');
     const { stdout, status } = await dxpu(['replay', file]);

@@ -21,7 +21,10 @@ export interface EventsOptions extends PoolOptions {
 /** A log that is read to its end waits this long for a manager that went away meanwhile. */
 const RESUME_WITHIN_MS = 30_000;
 
-export function events(options: EventsOptions): Promise<void> {
+export async function events(options: EventsOptions): Promise<void> {
+  if (options.after !== undefined && options.last !== undefined) {
+    throw new UsageError('--after and --last are two ways to say where to begin: give one');
+  }
   return withPool(options, (pool) => {
     const stop = new AbortController();
     process.once('SIGINT', () => stop.abort());
@@ -35,9 +38,6 @@ export async function eventsOf(
   options: EventsOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  if (options.after !== undefined && options.last !== undefined) {
-    throw new UsageError('--after and --last are two ways to say where to begin: give one');
-  }
   const printer = new ListPrinter(options.output, LOG);
   const follow = options.follow === true;
   try {
