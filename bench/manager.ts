@@ -1,11 +1,12 @@
 /**
  * The manager, part by part: who gets which GPU nodes, and what it costs to remember it.
  *
- *     npm run bench -- manager [--output json] [--blocks 10] [--only placement|store]
+ *     npm run bench -- manager [--output json] [--blocks 10] [--only placement|store|rpc]
  */
 import { parseArgs } from 'node:util';
 import { type Figure, printFigures } from './support/figures.ts';
 import { placementFigures } from './support/placement-bench.ts';
+import { rpcFigures } from './support/rpc-bench.ts';
 import { storeFigures } from './support/store-bench.ts';
 
 type Part = (blocks: number, note: (text: string) => void) => Figure[] | Promise<Figure[]>;
@@ -13,6 +14,7 @@ type Part = (blocks: number, note: (text: string) => void) => Figure[] | Promise
 const PARTS: Readonly<Record<string, Part>> = {
   placement: placementFigures,
   store: storeFigures,
+  rpc: rpcFigures,
 };
 
 const { values: options } = parseArgs({
