@@ -9,6 +9,7 @@ import type { CorePool } from './core-pool.ts';
 
 /** What a pool drives of a proxy, of either kind. */
 export interface ModelProxy {
+  readonly id: string;
   /** Carries out what was ordered and reports what is new; whether anything was to do. */
   work(): boolean;
   order(order: AgentOrder): void;

@@ -44,6 +44,8 @@ export class ModelHostProxy implements ModelProxy {
   letsGo = true;
   keepsRows = false;
   peers: readonly string[] = [];
+  /** Slot and generation under which a function was set up, ever. */
+  readonly worked = new Set<string>();
   readonly orders: AgentOrder[] = [];
   readonly #pool: CorePool;
   #rows = new Map<number, WantedRow>();
@@ -202,6 +204,7 @@ export class ModelHostProxy implements ModelProxy {
       state.isPlugged = true;
       if (state.function !== undefined || state.problem !== undefined || this.isBlind) return false;
       state.function = functionOf(slot);
+      this.worked.add(`${slot} ${state.row.generation}`);
       return true;
     }
     state.isPlugged = false;

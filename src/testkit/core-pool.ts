@@ -158,6 +158,11 @@ export class CorePool implements PoolSink {
     return session;
   }
 
+  /** Who has the stream. */
+  proxyOf(session: AgentSessionId): ModelProxy | undefined {
+    return this.#bySession.get(session);
+  }
+
   report(session: AgentSessionId, report: AgentReport): void {
     this.core.report(this.now, session, report);
   }

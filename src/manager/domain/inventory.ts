@@ -38,7 +38,7 @@ export interface Binding extends Due {
   boxInForce: boolean;
   /** While detaching: the host confirmed that its row is gone. Later, what it does is no longer asked. */
   hostReleased: boolean;
-  /** While detaching: the box's row is being taken away, and never comes back. */
+  /** Of this generation: the box's row was ordered away, and never comes back. */
   boxReleasing: boolean;
   superseded: boolean;
   /** For the look that is due in this turn alone. */

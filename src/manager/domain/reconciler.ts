@@ -66,6 +66,8 @@ export class Reconciler {
   /** The time of the step it is in begins. */
   begin(now: Nanos, binding: Binding): void {
     this.#enter(now, binding);
+    // Whether it was ordered away before is not remembered.
+    if (binding.record.state === 'detaching') binding.boxReleasing = true;
     this.touch(binding);
   }
 
@@ -223,7 +225,9 @@ export class Reconciler {
       boxBook?.want(boxSlot.slot, wantedOfBox(binding));
       return;
     }
-    boxBook?.want(boxSlot.slot, wantedOfBox(binding));
+    const ofBox = wantedOfBox(binding);
+    if (ofBox === undefined && record.state !== 'reserved') binding.boxReleasing = true;
+    boxBook?.want(boxSlot.slot, ofBox);
     if (atBox === 'own' && boxBook?.isConfirmed(boxSlot.slot) === true) binding.boxInForce = true;
     hostBook?.want(hostSlot.slot, wantedOfHost(binding));
   }
@@ -295,7 +299,6 @@ export class Reconciler {
   #enter(now: Nanos, binding: Binding): void {
     const { record } = binding;
     binding.hostReleased = false;
-    binding.boxReleasing = false;
     if (record.state === 'reserved' || record.state === 'programming') {
       this.#unconfirmed.add(binding);
     } else {
@@ -378,5 +381,6 @@ function startGeneration(binding: Binding): void {
   binding.boxHeld = false;
   binding.hostHeld = false;
   binding.boxInForce = false;
+  binding.boxReleasing = false;
   binding.superseded = false;
 }
