@@ -3,18 +3,19 @@
  * order to stop. So it never outlives us, however we end.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DxpuError } from '#base/errors';
+import { lastWords } from './detached-process.ts';
 
 const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
 const READY_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 3000;
-const SHOWN_LOG_LINES = 5;
 
 export class ProxyChild {
   readonly name: string;
   readonly logFile: string;
+  readonly #logBegin: number;
   readonly #child: ChildProcess;
   readonly #ended: Promise<string>;
   #stopping = false;
@@ -24,6 +25,7 @@ export class ProxyChild {
     this.name = name;
     this.logFile = logFile;
     const log = openSync(logFile, 'a', 0o600);
+    this.#logBegin = fstatSync(log).size;
     try {
       this.#child = spawn(process.execPath, ['--enable-source-maps', MAIN, ...args], {
         stdio: ['ignore', log, log, 'ipc'],
@@ -82,13 +84,7 @@ export class ProxyChild {
   }
 
   #failure(how: string): DxpuError {
-    let said = '';
-    try {
-      said = readFileSync(this.logFile, 'utf8').trimEnd();
-    } catch {
-      // Nothing to add then.
-    }
-    const last = said.split('\n').slice(-SHOWN_LOG_LINES).join('\n');
+    const last = lastWords(this.logFile, this.#logBegin);
     return new DxpuError('unavailable', `${this.name} ${how}; its last words:\n${last}`, {
       details: { process: this.name, pid: this.pid, log: this.logFile },
     });

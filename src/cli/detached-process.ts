@@ -3,7 +3,7 @@
  * its control socket.
  */
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DxpuError } from '#base/errors';
 import { askProcess } from './control-client.ts';
@@ -28,6 +28,7 @@ export async function startDetached(
   { args, logFile }: DetachedOptions,
 ): Promise<number> {
   const log = openSync(logFile, 'a', 0o600);
+  const { size: begin } = fstatSync(log);
   let how: string | undefined;
   try {
     const child = spawn(process.execPath, ['--enable-source-maps', MAIN, ...args], {
@@ -50,7 +51,7 @@ export async function startDetached(
     const answer = (await askProcess(target, 'status', {}).catch(() => undefined)) as
       | { readonly pid: number }
       | undefined;
-    if (how !== undefined) throw failure(target.name, how, logFile);
+    if (how !== undefined) throw failure(target.name, how, logFile, begin);
     if (answer !== undefined) return answer.pid;
     if (performance.now() > deadline) {
       throw new DxpuError(
@@ -63,16 +64,18 @@ export async function startDetached(
   }
 }
 
-function failure(name: string, how: string, logFile: string): DxpuError {
-  return new DxpuError('unavailable', `${name} ${how}; its last words:\n${lastWords(logFile)}`, {
+function failure(name: string, how: string, logFile: string, begin: number): DxpuError {
+  const said = lastWords(logFile, begin);
+  return new DxpuError('unavailable', `${name} ${how}; its last words:\n${said}`, {
     details: { process: name, log: logFile },
   });
 }
 
-/** The end of a log, for an error about its process. */
-export function lastWords(logFile: string): string {
+/** The end of a log, for an error about its process; what was there before `begin` is another's. */
+export function lastWords(logFile: string, begin: number): string {
   try {
-    return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-SHOWN_LOG_LINES).join('\n');
+    const said = readFileSync(logFile).subarray(begin).toString().trimEnd();
+    return said.split('\n').slice(-SHOWN_LOG_LINES).join('\n');
   } catch {
     return '';
   }

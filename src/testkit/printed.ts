@@ -12,7 +12,7 @@ export async function printed(
   texts: { stdout: string; stderr: string } = { stdout: '', stderr: '' },
 ): Promise<Printed> {
   const streams = [process.stdout, process.stderr] as const;
-  const originals = streams.map((stream) => stream.write);
+  const originals = streams.map((stream) => stream.write.bind(stream));
   for (const [index, name] of (['stdout', 'stderr'] as const).entries()) {
     const stream = streams[index];
     if (stream === undefined) continue;
@@ -30,7 +30,8 @@ export async function printed(
     thrown = error;
   } finally {
     for (const [index, stream] of streams.entries()) {
-      stream.write = originals[index] ?? stream.write;
+      const original = originals[index];
+      if (original !== undefined) stream.write = original;
     }
   }
   return { ...texts, thrown };

@@ -145,16 +145,17 @@ class LyingHost {
 
   #listen(): void {
     const { proxy } = this.node;
-    const { linkUp, linkTlp } = proxy;
+    const linkUp = proxy.linkUp.bind(proxy);
+    const linkTlp = proxy.linkTlp.bind(proxy);
     proxy.linkUp = (now, link) => {
       this.link = link;
-      linkUp.call(proxy, now, link);
+      linkUp(now, link);
     };
     const tlp = new Tlp();
     proxy.linkTlp = (now, link, slot, generation, bytes, offset, length) => {
       decodeTlp(bytes, offset, length, tlp);
       if (tlp.kind === TlpKind.Cpl || tlp.kind === TlpKind.CplD) this.answers.push(tlp.status);
-      return linkTlp.call(proxy, now, link, slot, generation, bytes, offset, length);
+      return linkTlp(now, link, slot, generation, bytes, offset, length);
     };
   }
 

@@ -1,16 +1,24 @@
 /** A pool of real processes, from up to down; each part builds on the one before. */
 import { existsSync, readFileSync } from 'node:fs';
+import * as net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { BindingFilter } from '#cli/pool-lists';
 import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import { buildDist, dxpu, isAlive, ManagedPool, until } from './processes.ts';
+import { buildDist, dxpu, isAlive, ManagedPool, type Running, until } from './processes.ts';
 
 const pool = new ManagedPool();
 beforeAll(buildDist);
 afterAll(() => pool.end());
 
 const { ATTACHED } = BindingState;
+/** Small multiplications, a line each, until it is told to stop. */
+const multiplying = (host: string, slot: string): Running => {
+  const shape = ['--size', '32', '--iterations', '100000'];
+  const place = ['--process', `host-${host}`, '--slot', slot];
+  return pool.begin('accel', 'run', 'sgemm', ...place, ...shape);
+};
+
 const bindings = (filter: BindingFilter = {}): Promise<Binding[]> => pool.bindings(filter);
 
 describe('dxpu up', () => {
@@ -152,10 +160,7 @@ describe('a manager that is killed', () => {
     const extra = await pool.json('bind', '--gpus', '1', '--host', 'h2', '--wait');
     const [{ id: leaving }] = (extra as { bindings: [{ id: string }] }).bindings;
     const before = (await bindings()).filter(({ id }) => id !== leaving);
-    const loop = pool.begin(
-      ...['accel', 'run', 'sgemm', '--process', 'host-h1', '--slot', '0'],
-      ...['--size', '32', '--iterations', '100000'],
-    );
+    const loop = multiplying('h1', '0');
     await loop.says(/^3: /m);
     const events = pool.begin('events', '--follow', '--output', 'json');
     await events.says(/"position":3,/);
@@ -234,10 +239,7 @@ describe('unbind', () => {
   it('waits for a program of the host; --force does not', async () => {
     const [first] = await bindings({ host: 'h1' });
     const { id = '', hostSlot = 0 } = first ?? {};
-    const job = pool.begin(
-      ...['accel', 'run', 'sgemm', '--process', 'host-h1', '--slot', String(hostSlot)],
-      ...['--size', '32', '--iterations', '100000'],
-    );
+    const job = multiplying('h1', String(hostSlot));
     await job.says(/^2: /m);
     const { status, stderr } = await pool.run('unbind', id, '--wait', '--timeout', '1s');
     expect(status).toBe(1);
@@ -284,7 +286,22 @@ describe('dxpu down', () => {
       /cannot connect to the manager at .*; is it running\?.*dxpu up/,
     );
 
-    await pool.up();
+    // A port that somebody has taken meanwhile: what is in the way is said, the rest is started.
+    const port = Number(
+      /127\.0\.0\.1:(\d+)"\]/.exec(readFileSync(pool.file('box-b2.yaml'), 'utf8'))?.[1],
+    );
+    const taker = net.createServer();
+    await new Promise<void>((resolve) => taker.listen(port, '127.0.0.1', resolve));
+    const partly = await pool.up();
+    expect(partly.status).toBe(1);
+    expect(partly.stderr).toMatch(
+      /^dxpu: box-b2 ended with status 1; its last words:\n.*the port is in use/,
+    );
+    expect(partly.stderr).toContain('what was started runs on: dxpu up starts the rest');
+    await new Promise((resolve) => taker.close(resolve));
+    expect((await pool.up()).stdout).toMatch(
+      /^box-b1 +\d+ +ran already .*\nbox-b2 +\d+ +started /m,
+    );
     const back = await until(async () => {
       const now = await bindings();
       return now.length > 0 && now.every(({ state }) => state === ATTACHED) ? now : undefined;
