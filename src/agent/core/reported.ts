@@ -9,7 +9,7 @@ export class Reported<T> {
   constructor(
     keyOf: (item: T) => string | number,
     isNews: (before: T, after: T) => boolean = (before, after) =>
-      JSON.stringify(before) !== JSON.stringify(after),
+      before !== after && JSON.stringify(before) !== JSON.stringify(after),
   ) {
     this.#keyOf = keyOf;
     this.#isNews = isNews;

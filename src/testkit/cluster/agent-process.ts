@@ -32,6 +32,8 @@ export interface AgentProcessOptions {
   readonly pathIntervalNs: number;
   /** The one that can be reached, if any. */
   readonly manager: () => ManagerProcess | undefined;
+  /** The manager cannot be reached from here now. */
+  readonly isCutOff: () => boolean;
   readonly faults: AgentFaults;
 }
 
@@ -97,9 +99,9 @@ export class AgentProcess {
   }
 
   #dial(now: Nanos): void {
-    const { clock, prng, delayNs, keepAliveNs, manager, onWire } = this.#options;
+    const { clock, prng, delayNs, keepAliveNs, manager, onWire, isCutOff } = this.#options;
     const there = manager();
-    if (there === undefined) {
+    if (there === undefined || isCutOff()) {
       this.#dialLater();
       return;
     }

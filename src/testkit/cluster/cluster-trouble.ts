@@ -6,6 +6,7 @@ import type { Prng } from '#base/prng';
 import { nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { Batch } from '#manager/domain/batch';
+import { BINDING_STATES, type BindingRecord } from '#manager/domain/records';
 import { TRANSITIONS } from '#manager/domain/transitions';
 import type { AgentProcess } from './agent-process.ts';
 import type { ClusterOracle } from './cluster-oracle.ts';
@@ -13,7 +14,8 @@ import type { Honesty } from './honesty.ts';
 import { Liar, type LiarsKnowledge } from './liar.ts';
 import { CRASH_POINTS, type ManagerProcess, type PlannedCrash } from './manager-process.ts';
 import type { BoxHardware } from './model-box.ts';
-import type { ModelLinks } from './model-links.ts';
+import type { ModelLink, ModelLinks } from './model-links.ts';
+import { SLOTS_PER_BOX } from './plan.ts';
 import type { StoreMirror } from './store-mirror.ts';
 import type { WatchedStore } from './watched-store.ts';
 
@@ -36,6 +38,8 @@ export interface TroubledCluster {
   /** The store is set back to this many commits before the manager starts again. */
   restoreTo: number | undefined;
   wallOffsetMs: number;
+  /** Agents that do not reach the manager, though it lives. */
+  readonly cutOff: Set<string>;
   /** Messages of this agent take so much longer. */
   readonly slowNs: Map<string, number>;
 }
@@ -48,6 +52,7 @@ export class ClusterTrouble {
   readonly #prng: Prng;
   /** What is wrong now, and how it ends. */
   readonly #ends = new Map<string, () => void>();
+  #isOver = false;
 
   constructor(world: TroubledCluster, prng: Prng) {
     this.#world = world;
@@ -57,8 +62,10 @@ export class ClusterTrouble {
   /** Does one thing, drawn at random. */
   make(): void {
     const draw = this.#prng.float();
-    if (draw < 0.2) this.#crashManager();
-    else if (draw < 0.35) this.#killAgent();
+    if (draw < 0.1) this.#strikeLater();
+    else if (draw < 0.22) this.#crashManager();
+    else if (draw < 0.34) this.#killAgent();
+    else if (draw < 0.39) this.#cutOff();
     else if (draw < 0.47) this.#cutStream();
     else if (draw < 0.52) this.#slowStream();
     else if (draw < 0.54) this.#loseOrder();
@@ -74,6 +81,8 @@ export class ClusterTrouble {
   /** Ends everything: from here on all are honest, alive and connected. */
   heal(): void {
     const world = this.#world;
+    this.#isOver = true;
+    world.store.onCommitted = undefined;
     for (const end of this.#ends.values()) end();
     world.store.fullFor = 0;
     world.managerPauseNs = 0;
@@ -106,15 +115,62 @@ export class ClusterTrouble {
         : bindings.some(({ id, state }) => state === to && mirror.bindings.get(id)?.state === from);
   }
 
-  #killAgent(): void {
-    const agent = this.#anyAgent();
+  /** Something happens to a binding's own proxies at the very moment it comes into a state. */
+  #strikeLater(): void {
+    const { oracle, store } = this.#world;
+    const prng = this.#prng.fork();
+    const state = prng.pick(BINDING_STATES);
+    const alsoManager = prng.chance(state === 'reserved' ? 0.8 : 0.2);
+    oracle.event(`something will happen to the next that is ${state}`);
+    store.onCommitted = ({ bindings }) => {
+      const struck = bindings.find((record) => record.state === state);
+      if (struck === undefined || this.#isOver) return;
+      store.onCommitted = undefined;
+      oracle.counts.up(`struck while ${state}`);
+      // Behind the commit, before anybody is told.
+      if (alsoManager) {
+        this.#world.managerPauseNs = this.#duration(20e9);
+        this.#world.manager?.crash();
+      }
+      this.#strike(struck, prng);
+    };
+  }
+
+  #strike({ box, boxSlot, host }: BindingRecord, prng: Prng): void {
+    const what = prng.below(6);
+    const id = prng.chance(0.6) ? box : host;
+    const agent = this.#world.agents().find((one) => one.id === id && !one.isDead);
+    if (what < 2) {
+      if (agent !== undefined) this.#cutOff(agent, 200e9);
+    } else if (what === 2) {
+      if (agent !== undefined) this.#killAgent(agent, 150e9);
+    } else if (what === 3) {
+      this.#breakNode(box, boxSlot, 'gone');
+    } else if (what === 4) {
+      this.#breakNode(box, boxSlot, prng.pick(['fails', 'hangs']));
+    } else {
+      this.#cutLink(this.#world.links.of(host, box));
+    }
+  }
+
+  #killAgent(agent = this.#anyAgent(), longestNs = 40e9): void {
     if (agent === undefined) return;
     const { id } = agent;
     this.#tell(`kill ${id}`, 'agents killed');
     this.#world.killAgent(id);
-    this.#last(`process ${id}`, this.#prng.chance(0.4) ? 0 : this.#duration(40e9), () =>
+    this.#last(`process ${id}`, this.#prng.chance(0.4) ? 0 : this.#duration(longestNs), () =>
       this.#world.restartAgent(id),
     );
+  }
+
+  /** The agent goes on, and its proxy, but the manager is out of reach. */
+  #cutOff(agent = this.#anyAgent(), longestNs = 150e9): void {
+    if (agent === undefined) return;
+    const { id, stream } = agent;
+    this.#tell(`${id} does not reach the manager`, 'agents cut off');
+    this.#world.cutOff.add(id);
+    stream?.cut('both');
+    this.#last(`way of ${id}`, this.#duration(longestNs), () => this.#world.cutOff.delete(id));
   }
 
   #cutStream(): void {
@@ -158,15 +214,18 @@ export class ClusterTrouble {
     });
   }
 
-  #cutLink(): void {
+  /** Mostly one that somebody uses. */
+  #anyLink(): ModelLink | undefined {
     const { links, mirror } = this.#world;
-    // Mostly one that somebody uses.
     const records = [...mirror.bindings.values()];
     const used = records.length > 0 ? this.#prng.pick(records) : undefined;
-    const link =
-      used !== undefined && this.#prng.chance(0.9)
-        ? links.of(used.host, used.box)
-        : this.#prng.pick(links.all);
+    return used !== undefined && this.#prng.chance(0.9)
+      ? links.of(used.host, used.box)
+      : this.#prng.pick(links.all);
+  }
+
+  #cutLink(link = this.#anyLink()): void {
+    const { links } = this.#world;
     if (link === undefined) return;
     this.#tell(`cut the link of ${link.host} and ${link.box}`, 'links cut');
     links.cut(link);
@@ -194,37 +253,29 @@ export class ClusterTrouble {
   }
 
   #breakHardware(): void {
-    const { hardware, agents } = {
-      hardware: this.#world.hardware,
-      agents: this.#world.agents(),
-    };
-    const box = this.#prng.pick(hardware);
-    const number = this.#prng.below(box.nodes.length);
-    const slot = box.nodes[number];
+    const { id } = this.#prng.pick(this.#world.hardware).plan;
+    const what = this.#prng.pick(['gone', 'gone', 'fails', 'hangs'] as const);
+    this.#breakNode(id, this.#prng.below(SLOTS_PER_BOX), what);
+  }
+
+  /** A GPU node is pulled out for a while, or cannot be scrubbed. */
+  #breakNode(id: string, number: number, what: 'gone' | 'fails' | 'hangs'): void {
+    const slot = this.#world.hardware.find((box) => box.plan.id === id)?.nodes[number];
     const node = slot?.node;
     if (slot === undefined || node === undefined) return;
-    const { id } = box.plan;
-    const replace = (next: typeof node | undefined): void => {
-      const plane = agents.find((agent) => agent.id === id && !agent.isDead)?.plane;
+    const put = (next: typeof node | undefined): void => {
       slot.node = next;
       slot.content = 0;
-      if (plane?.kind === 'box') plane.box.replaceNode(number, next);
+      const agent = this.#world.agents().find((one) => one.id === id);
+      if (agent?.plane.kind === 'box') agent.plane.box.replaceNode(number, next);
     };
-    const what = this.#prng.pick(['gone', 'gone', 'fails', 'hangs'] as const);
     this.#tell(`${id}/${number}: ${what}`, `GPU node ${what}`);
-    if (what === 'gone') {
-      replace(undefined);
-      this.#last(`node ${id} ${number}`, this.#duration(60e9), () => {
-        const now = this.#world.agents().find((agent) => agent.id === id)?.plane;
-        slot.node = node;
-        if (now?.kind === 'box') now.box.replaceNode(number, node);
-      });
-    } else {
-      slot.defect = what;
-      this.#last(`node ${id} ${number}`, this.#duration(60e9), () => {
-        slot.defect = undefined;
-      });
-    }
+    if (what === 'gone') put(undefined);
+    else slot.defect = what;
+    this.#last(`node ${id} ${number}`, this.#duration(60e9), () => {
+      if (what === 'gone') put(node);
+      else slot.defect = undefined;
+    });
   }
 
   #fillDisk(): void {

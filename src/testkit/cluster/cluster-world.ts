@@ -72,6 +72,7 @@ export class ClusterWorld implements TroubledCluster {
   readonly hardware: readonly BoxHardware[];
   readonly knowledge: LiarsKnowledge;
   readonly slowNs = new Map<string, number>();
+  readonly cutOff = new Set<string>();
   manager: ManagerProcess | undefined;
   managerPauseNs = 0;
   restoreTo: number | undefined;
@@ -162,6 +163,7 @@ export class ClusterWorld implements TroubledCluster {
         onWire: plan.onWire,
         pathIntervalNs: 20e9,
         manager: () => this.manager,
+        isCutOff: () => this.cutOff.has(id),
         faults: this.#planted.agent ?? {},
       },
     );

@@ -62,6 +62,8 @@ export class ModelBoxSlot {
   highestGeneration = 0;
   /** Of the link to the row's host this slot takes part in; 0 for none. */
   session = 0;
+  /** What was shown last. */
+  shown: BoxSlotReport | undefined;
 
   constructor(hardware: NodeHardware) {
     this.hardware = hardware;
@@ -106,7 +108,7 @@ export class ModelBox implements BoxDataPlane, LinkSide {
       const { row, state, reason, hardware } = slot;
       const isQuiet = row === undefined && state === 'unused';
       const clean = isQuiet && !slot.dirty && !slot.isScrubbing;
-      return { slot: number, node: hardware.node, state, clean, row, reason };
+      return sameOrNew(slot, { slot: number, node: hardware.node, state, clean, row, reason });
     });
   }
 
@@ -276,6 +278,17 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     this.#options.watch.slotChanged(this.id, number, ordered ? this.id : '');
     this.#options.onChange();
   }
+}
+
+/** The report before, while it says the same: whoever compares is quick then. */
+export function sameOrNew<T extends object>(keeper: { shown: T | undefined }, report: T): T {
+  const { shown } = keeper;
+  if (shown !== undefined) {
+    const keys = Object.keys(report) as (keyof T)[];
+    if (keys.every((key) => shown[key] === report[key])) return shown;
+  }
+  keeper.shown = report;
+  return report;
 }
 
 function isSameRow(a: BoxSlotRow | undefined, b: BoxSlotRow | undefined): boolean {

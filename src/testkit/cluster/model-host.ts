@@ -13,8 +13,9 @@ import type {
   HostSlotReport,
   HostSlotStateName,
   PathReport,
+  WindowReport,
 } from '#proto/agent-messages';
-import type { SlotWatch } from './model-box.ts';
+import { type SlotWatch, sameOrNew } from './model-box.ts';
 import type { HostSide, ModelLinks } from './model-links.ts';
 import type { ClusterPlan, HostPlan, WindowPlan } from './plan.ts';
 
@@ -55,19 +56,17 @@ export class ModelHostSlot {
   /** Rises with whatever makes earlier plans for the function void. */
   epoch = 0;
 
+  readonly nonPrefetchable: WindowReport;
+  readonly prefetchable: WindowReport;
+  /** What was shown last. */
+  shown: HostSlotReport | undefined;
+
   constructor(number: number, plan: WindowPlan) {
     this.number = number;
     this.plan = plan;
-  }
-
-  get nonPrefetchable(): { base: number; limit: number } {
-    const { nonPrefetchableBase: base, nonPrefetchableBytes: bytes } = this.plan;
-    return { base, limit: base + bytes - 1 };
-  }
-
-  get prefetchable(): { base: number; limit: number } {
-    const { prefetchableBase: base, prefetchableBytes: bytes } = this.plan;
-    return { base, limit: base + bytes - 1 };
+    const { nonPrefetchableBase, nonPrefetchableBytes, prefetchableBase, prefetchableBytes } = plan;
+    this.nonPrefetchable = windowOf(nonPrefetchableBase, nonPrefetchableBytes);
+    this.prefetchable = windowOf(prefetchableBase, prefetchableBytes);
   }
 }
 
@@ -103,18 +102,20 @@ export class ModelHost implements HostDataPlane, HostSide {
   }
 
   slots(): readonly HostSlotReport[] {
-    return this.host.map((slot) => ({
-      slot: slot.number,
-      secondaryBus: slot.plan.secondaryBus,
-      nonPrefetchable: slot.nonPrefetchable,
-      prefetchable: slot.prefetchable,
-      row: slot.row,
-      state: slot.state,
-      function: slot.fn,
-      inUse: slot.inUse,
-      problem: slot.problem,
-      reason: slot.reason,
-    }));
+    return this.host.map((slot) =>
+      sameOrNew(slot, {
+        slot: slot.number,
+        secondaryBus: slot.plan.secondaryBus,
+        nonPrefetchable: slot.nonPrefetchable,
+        prefetchable: slot.prefetchable,
+        row: slot.row,
+        state: slot.state,
+        function: slot.fn,
+        inUse: slot.inUse,
+        problem: slot.problem,
+        reason: slot.reason,
+      }),
+    );
   }
 
   paths(): readonly PathReport[] {
@@ -338,10 +339,17 @@ export class ModelHost implements HostDataPlane, HostSide {
 
   /** Some functions are used for a while, some for longer than anybody waits. */
   #startProgram(slot: ModelHostSlot): void {
-    const { prng } = this.#options;
-    if (!prng.chance(0.5)) return;
+    const { prng, plan } = this.#options;
     const { epoch } = slot;
-    const usedNs = prng.chance(0.1) ? 45e9 : 5e9 * prng.float();
+    if (prng.chance(plan.unusable)) {
+      this.#after(10e9 * prng.float(), () => {
+        if (slot.epoch !== epoch) return;
+        slot.problem = { kind: 'gone-bad', message: 'the function answers with all ones' };
+        this.#changed(slot, false);
+      });
+    }
+    if (!prng.chance(0.5)) return;
+    const usedNs = prng.chance(0.15) ? 60e9 : 5e9 * prng.float();
     this.#after(3e9 * prng.float(), () => {
       if (slot.epoch !== epoch || slot.leaving) return;
       slot.inUse = true;
@@ -369,6 +377,10 @@ export class ModelHost implements HostDataPlane, HostSide {
       if (!this.#dead) fn();
     });
   }
+}
+
+function windowOf(base: number, bytes: number): WindowReport {
+  return { base, limit: base + bytes - 1 };
 }
 
 /** Largest first, aligned to their size, each in its window (PCIe base 7.5.1.2.1). */

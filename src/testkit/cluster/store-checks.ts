@@ -171,9 +171,10 @@ export class StoreChecks {
     if (!asked) this.#fail(STORE_OWNS, `${id} was removed, and nobody asked`);
     const { box, boxSlot } = before;
     const slot = this.#mirror.boxSlots.get(`${box} ${boxSlot}`);
-    // Nobody gets a quarantined one, or one whose GPU node has left; nobody was told of a reserved one,
-    // unless by a store that was restored since, and then the row it left speaks for itself.
-    if (slot?.quarantine !== '' || !slot.present || before.state === 'reserved') return;
+    // Nobody gets a slot that is quarantined or empty, and one that was is scrubbed before anybody does.
+    // Nobody was told of a reserved one, unless by a store set back since; its row speaks for itself.
+    const isNoLoss = before.state === 'reserved' || before.failure?.reason === 'quarantined';
+    if (slot?.quarantine !== '' || !slot.present || isNoLoss) return;
     if (this.#honesty.isHonest(box) && !this.#truth.isVacant(box, boxSlot)) {
       this.#fail(FENCED, `${id} was let go while ${box}/${boxSlot} is not clean`);
     }

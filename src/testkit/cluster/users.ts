@@ -145,7 +145,8 @@ export class Users {
     const { prng } = this.#options;
     const records = [...this.#options.bindings().values()];
     const failed = records.filter(({ state }) => state === 'failed');
-    const among = kind === 'retry' && failed.length > 0 ? failed : records;
+    const isOfFailed = failed.length > 0 && (kind === 'retry' || prng.chance(0.4));
+    const among = isOfFailed ? failed : records;
     const ids = new Set<string>();
     for (let n = prng.between(1, 2); n > 0 && among.length > 0; n--) ids.add(prng.pick(among).id);
     if (ids.size === 0 || prng.chance(0.03)) ids.add('b99999');
