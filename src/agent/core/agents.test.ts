@@ -160,6 +160,19 @@ describe('an order that does not follow its predecessor ends the stream', () => 
   });
 });
 
+it('a plane that says it changed while it is changed is reported once, when it is done', () => {
+  const { plane, agent, uplink, order } = boxRig();
+  const setRows = plane.setRows.bind(plane);
+  plane.setRows = (now, rows) => {
+    const refused = setRows(now, rows);
+    agent.changed(now);
+    return refused;
+  };
+  order([boxRow(0, 1), boxRow(1, 2)]);
+  expect(uplink.reports).toHaveLength(2);
+  expect(uplink.last).toMatchObject({ applied: 1, slots: [{ slot: 0 }, { slot: 1 }] });
+});
+
 describe('rows', () => {
   it('of an incremental order join those ordered before; a whole one replaces them', () => {
     const { plane, order } = boxRig();
@@ -315,6 +328,15 @@ describe('functions', () => {
     plane.refusal = 'no';
     order([hostRow(0, 1, true)]);
     expect(plane.moves).toEqual([]);
+  });
+
+  it('of rows in force are moved, though another row is refused', () => {
+    const { plane, order, uplink } = hostRig();
+    order([hostRow(0, 1, true)]);
+    plane.refusal = 'slot 1 burns';
+    order([hostRow(0, 1, false, true), hostRow(1, 2, true)]);
+    expect(plane.moves).toEqual(['plug 0', 'unplug 0 surprise']);
+    expect(uplink.last).toMatchObject({ applied: 1, refused: 'slot 1 burns' });
   });
 
   it('of a row the plane has lost are not moved', () => {

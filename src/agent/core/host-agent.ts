@@ -77,7 +77,8 @@ class HostPart implements AgentPart<HostOrder> {
         row === undefined ? [] : { slot, ...row },
       ),
     );
-    if (refused === '') this.#moveFunctions(now);
+    // Also where a row is refused: those that are in force go on.
+    this.#moveFunctions(now);
     return refused;
   }
 

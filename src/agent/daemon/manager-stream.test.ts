@@ -5,6 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RealClock } from '#base/clock';
+import type { Nanos } from '#base/units';
 import { createAuthority, issueCertificate, type KeyAndCertificate } from '#identity/certificates';
 import type { Identity } from '#identity/identity';
 import { secureOptions, type TlsCredentials } from '#identity/tls-identity';
@@ -172,6 +173,16 @@ function memoryLog(): { log: Logger; lines: Line[] } {
   return { log: { debug, info, warn, error } as unknown as Logger, lines };
 }
 
+/** Keeps how long was waited, in ns. */
+class RecordingClock extends RealClock {
+  readonly pausesNs: number[] = [];
+
+  override at(atNs: Nanos, fn: (now: Nanos) => void): () => void {
+    this.pausesNs.push(atNs - this.now());
+    return super.at(atNs, fn);
+  }
+}
+
 async function agentOf(
   port: number,
   options: Pick<Partial<ManagerStreamOptions>, 'manager' | 'pings'> = {},
@@ -191,7 +202,8 @@ async function agentOf(
     },
     plane,
   });
-  const clock = new RealClock();
+  const clock = new RecordingClock();
+  const disconnected = vi.spyOn(agent, 'disconnected');
   let settled = 0;
   const stream = new ManagerStream({
     agent,
@@ -205,7 +217,7 @@ async function agentOf(
   });
   stream.start();
   open.push(() => stream.stop());
-  return { plane, lines, stream, clock, settled: () => settled };
+  return { plane, lines, stream, clock, disconnected, settled: () => settled };
 }
 
 const order = (revision: number, slots: BoxOrder['slots'] = []): BoxOrder => ({
@@ -256,12 +268,13 @@ describe('a stream', () => {
   it('that is lost changes no row, and begins anew when the manager is there again', async () => {
     const first = await Manager.start();
     const { port } = first;
-    const { plane, stream, lines } = await agentOf(port);
+    const { plane, stream, lines, disconnected } = await agentOf(port);
     await until(() => expect(first.sessions).toHaveLength(1));
     first.last.order(order(1, [{ slot: 0, row }]));
     await until(() => expect(stream.status().connected).toBe(true));
     first.kill();
     await until(() => expect(stream.status().connected).toBe(false));
+    expect(disconnected).toHaveBeenCalledTimes(1);
     expect(plane.reports[0]!.row).toEqual({ host: 'h1', generation: 7 });
     await until(() => expect(stream.status().problem).toContain('nobody listens there'));
 
@@ -367,11 +380,12 @@ describe('no stream', () => {
     async (code, why) => {
       const manager = await Manager.start();
       manager.refusal = new ConnectError(why, code);
-      const { lines, stream } = await agentOf(manager.port);
+      const { lines, stream, clock } = await agentOf(manager.port);
       await until(() => expect(lines).toEqual([{ level: 'error', message: `no manager: ${why}` }]));
       expect(stream.status()).toMatchObject({ connected: false, problem: why });
-      // The next attempt is 2.5 s away at least: nothing comes of this one.
-      expect(manager.sessions).toHaveLength(0);
+      // Half of 5 s, as `random` is 0, less what has passed since it was worked out.
+      await until(() => expect(clock.pausesNs).toHaveLength(1));
+      expect(clock.pausesNs[0]).toBeGreaterThan(2.4e9);
     },
   );
 

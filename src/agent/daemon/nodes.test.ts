@@ -406,6 +406,21 @@ describe('links', () => {
     expect(rig.hostSlot.function).toBeDefined();
   });
 
+  it('take a way they learnt of while they were up, when theirs is gone', async () => {
+    const rig = await Rig.start(2);
+    await rig.attach();
+    rig.peers(0, 1);
+    rig.listeners[0]!.close();
+    rig.dropConnections();
+    await until(() =>
+      expect(rig.host.plane.paths()).toMatchObject([
+        { path: 'net0', up: false },
+        { path: 'net1', up: true },
+      ]),
+    );
+    expect(rig.hostSlot.function).toBeDefined();
+  });
+
   it('to a box that is no peer any more end, and contain what went over them', async () => {
     const rig = await Rig.start();
     await rig.attach();
