@@ -58,12 +58,22 @@ export async function runManager(options: ProxyProcessOptions): Promise<void> {
           listen: manager.server.addresses.map((one) => `${one.host}:${one.port}`),
           uptimeS: process.uptime(),
           pool: await manager.shell.read((pool) => pool.status()),
-          connections: Object.fromEntries(manager.server.connections()),
+          connections: connectionsByKind(manager.server.connections()),
         }),
       },
       stop: (reason) => manager.stop(reason),
     };
   });
+}
+
+/** How many there are of hosts, boxes and users: of a large pool a list of them would be one, too. */
+function connectionsByKind(connections: ReadonlyMap<string, number>): Record<string, number> {
+  const counts: Record<string, number> = { host: 0, box: 0, user: 0 };
+  for (const [name, count] of connections) {
+    const [kind = ''] = name.split('/', 1);
+    counts[kind] = (counts[kind] ?? 0) + count;
+  }
+  return counts;
 }
 
 function makeStoreFolder(folder: string): void {

@@ -313,6 +313,16 @@ describe('watching', () => {
     expect(positions(seen)).toEqual(Array.from({ length: 15 }, (_, index) => index + 8));
   });
 
+  it('goes on behind any position, wherever the newest entries begin to be kept', async () => {
+    await entries(5000);
+    // They are 2,048 of 5,001, kept from 2,954 on: all around it, and each end.
+    for (const after of [0, ...Array.from({ length: 9 }, (_, index) => 2948 + index), 5000, 5001]) {
+      const seen = await collect(shell.watch({ after, follow: false, signal }));
+      const expected = Array.from({ length: 5001 - after }, (_, index) => after + 1 + index);
+      expect(positions(seen)).toEqual(expected);
+    }
+  });
+
   it('an empty log is caught up with at once', async () => {
     const seen = await collect(shell.watch({ after: 0, follow: false, signal }));
     expect(seen).toEqual([{ entries: [], position: 0, caughtUp: true }]);
