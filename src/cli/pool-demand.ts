@@ -53,7 +53,8 @@ export function spelledOut(error: DxpuError): DxpuError {
   });
 }
 
-function isRefusal(value: unknown): value is Refusal {
+/** Whether an error's `details.refusal` is one of the contract. */
+export function isRefusal(value: unknown): value is Refusal {
   const typeName: string = RefusalSchema.typeName;
   return (
     typeof value === 'object' &&

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CallOptions } from '@connectrpc/connect';
 import { DxpuError } from '#base/errors';
 import { printNote } from './output.ts';
+import { isRefusal } from './pool-demand.ts';
 import { lossText, type PoolConnection, poolFailure } from './pool-connection.ts';
 import { formatDuration } from './quantity.ts';
 
@@ -35,10 +36,21 @@ export class Deadline {
   }
 }
 
+/** A manager that has just come back does not know yet who is there: its agents take a moment. */
+const SETTLING_MS = 10_000;
+/** Reasons of a refusal that may be gone when all agents are back. */
+const PASSING_REASONS: ReadonlySet<string> = new Set([
+  'unreachable',
+  'host-unreachable',
+  'no-path',
+  'path-down',
+]);
+
 /**
  * Makes a call that carries a request id again and again until the manager has answered it: it acts
  * once. Fails with the answer's own error, or with `unavailable` when the time is up; what became of it
- * is then not known.
+ * is then not known. When the manager was lost meanwhile, a refusal for what its agents will say soon is
+ * no answer for some seconds.
  */
 export async function untilAnswered<T>(
   pool: PoolConnection,
@@ -47,12 +59,20 @@ export async function untilAnswered<T>(
   call: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
   let pauseMs = FIRST_PAUSE_MS;
+  let backAtMs: number | undefined;
   for (let attempt = 1; ; attempt++) {
     const timeoutMs = 1 + Math.floor(Math.min(ATTEMPT_MS, deadline.leftMs));
     try {
       return await call({ timeoutMs });
     } catch (thrown) {
       const error = DxpuError.from(thrown);
+      if (attempt > 1 && isPassing(error)) {
+        backAtMs ??= performance.now();
+        const settledMs = performance.now() - backAtMs;
+        if (settledMs > SETTLING_MS || deadline.leftMs <= pauseMs) throw error;
+        await pause(pauseMs);
+        continue;
+      }
       if (!UNANSWERED.has(error.code)) throw error;
       if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
       if (attempt === 1) {
@@ -64,6 +84,11 @@ export async function untilAnswered<T>(
     await pause(pauseMs);
     pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
   }
+}
+
+function isPassing({ details }: DxpuError): boolean {
+  const { refusal } = details;
+  return isRefusal(refusal) && refusal.reasons.some(({ reason }) => PASSING_REASONS.has(reason));
 }
 
 export const pause = (ms: number): Promise<void> =>

@@ -105,6 +105,11 @@ class Attempt {
     this.#lock = await lockPool(folder);
   }
 
+  unlock(): void {
+    this.#lock?.close();
+    this.#lock = undefined;
+  }
+
   add(child: ProxyChild): void {
     this.#children.push(child);
   }
@@ -116,7 +121,7 @@ class Attempt {
 
   async end(): Promise<void> {
     await Promise.all(this.#children.map((child) => child.stop()));
-    this.#lock?.close();
+    this.unlock();
   }
 }
 
@@ -146,6 +151,8 @@ async function run(options: StartOptions, folder: string, attempt: Attempt): Pro
   const [manager, ...others] = processes;
   if (manager !== undefined) await startChild(folder, attempt, manager, say);
   await Promise.all(others.map((one) => startChild(folder, attempt, one, say)));
+  // From here on whoever comes finds the processes themselves.
+  attempt.unlock();
   const ended = attempt.watch().then(() => {
     throw new DxpuError('cancelled', 'stopped before it was done');
   });

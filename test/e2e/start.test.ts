@@ -83,10 +83,13 @@ describe('dxpu start', () => {
     await allGone(pids);
 
     // The bindings of before come back, each under a generation that was never used; no more are made.
-    const again = new Running(['start', '--once', '--size', '16', '--state', state]);
+    const again = new Running(['start', '--size', '16', '--state', state]);
+    await again.says(/Running until Ctrl-C/, 60_000);
+    expect((await dxpu(['down', '--state', state])).status).toBe(0);
     const { stdout, status, stderr } = await again.ended;
     expect(stderr).toBe('');
     expect(status).toBe(0);
+    expect(stdout).toMatch(/\nstopped by dxpu down or stop, /);
     expect(stdout).toContain('the pool as it was in ');
     const resumed = [...stdout.matchAll(/^binding (b\d): .*, resumed under generation (\d+)$/gm)];
     expect(resumed.map((match) => match[1])).toEqual(['b1', 'b2', 'b3', 'b4', 'b5']);

@@ -138,6 +138,32 @@ describe('bind', () => {
     expect(stderr.match(/no answer from the manager at 127\.0\.0\.1:7400/g)).toHaveLength(1);
   });
 
+  it('asks again when the manager came back before its agents, and only then', async () => {
+    const unreachable = (): never => {
+      const value = create(RefusalSchema, {
+        summary: 'host h1 is not connected',
+        reasons: [{ reason: 'host-unreachable', count: 2 }],
+      });
+      const details = [{ desc: RefusalSchema, value }];
+      throw new ConnectError('host h1 is not connected', Code.ResourceExhausted, {}, details);
+    };
+    let calls = 0;
+    const pool = new FakePool({
+      bind: () => {
+        calls++;
+        if (calls === 1) throw new ConnectError('the connection was lost', Code.Unavailable);
+        return calls < 4 ? unreachable() : { bindings: [binding('b1', BindingState.RESERVED)] };
+      },
+    });
+    expect((await printed(() => bindOn(pool, OPTIONS))).stdout).toContain('b1');
+    expect(calls).toBe(4);
+    // Of a manager that was there all the time it is an answer.
+    const settled = new FakePool({ bind: unreachable });
+    expect((await printed(() => bindOn(settled, OPTIONS))).thrown).toMatchObject({
+      code: 'resource_exhausted',
+    });
+  });
+
   it('without an answer in time says that it may have arrived, and how to find out', async () => {
     const pool = new FakePool({
       bind: () => {
