@@ -103,6 +103,11 @@ it('with nvlink the group with the fewest left', () => {
   ]);
 });
 
+it('with nvlink a group that is used up is worth a box with more free', () => {
+  const index = pool({ b1: 'aaa', b2: 'aaaabb' });
+  expect(picked(plan(index, demand(2, { nvlink: true })))).toEqual(['b2/4', 'b2/5']);
+});
+
 it('lower round trip, then ids; what was not measured comes last', () => {
   expect(picked(plan(pool({ b1: '-', b2: '-' }, { b1: 2000, b2: 1500 }), demand(1)))).toEqual([
     'b2/0',
@@ -254,6 +259,18 @@ it('reasons with counts name what was asked and what there is', () => {
   expect(!answer.ok && answer.reasons.reduce((sum, { count }) => sum + count, 0)).toBe(12 + 2);
 });
 
+it('the nearest of those too far is one that was measured', () => {
+  const limit = demand(1, { maxRttNs: 5000 });
+  const some = plan(pool({ b1: '-', b2: '--' }, { b1: 7200, b2: 0 }), limit);
+  expect(!some.ok && some.reasons[0]?.message).toBe(
+    'a round trip of at most 5 µs is asked for, 3 free GPU nodes are farther from host h1, the nearest 7.2 µs',
+  );
+  const none = plan(pool({ b1: '--' }, { b1: 0 }), limit);
+  expect(!none.ok && none.reasons[0]?.message).toBe(
+    'a round trip of at most 5 µs is asked for, 2 free GPU nodes are farther from host h1, or the way was not measured',
+  );
+});
+
 it('a window too small names BARs and windows', () => {
   const index = pool({ b1: '-' });
   index.setNode(node('b1', 0, '-', { bars: [bar(16, 'low'), bar(2048, 'high')] }));
@@ -298,6 +315,13 @@ it('explains each GPU node, lazily', () => {
   expect(some.next().value).toMatchObject({ box: 'b1', slot: 1 });
   index.removeHost('h1');
   expect([...{ [Symbol.iterator]: () => some }].map((one) => one.box)).toEqual(['b1', 'b2', 'b2']);
+});
+
+it('explains boxes, not slots: too few of these are the host alone', () => {
+  const index = pool({ b1: '----' });
+  for (const one of slots(16)) index.setHostSlot('h1', { ...one, free: one.slot < 2 });
+  const reasons = [...explain(index, demand(4, { sameBox: true }))].map(({ reason }) => reason);
+  expect(reasons).toEqual([undefined, undefined, undefined, undefined]);
 });
 
 it('facts without what they belong to are a mistake of the owner', () => {

@@ -230,9 +230,11 @@ function contents(index: PoolIndex): unknown {
   };
 }
 
+const anyChanges = fc.array(anyChange, { maxLength: 30 });
+
 it('after any changes the index equals one built afresh', () => {
   fc.assert(
-    fc.property(anyPool, fc.array(anyChange, { maxLength: 30 }), (start, changes) => {
+    fc.property(anyPool, anyChanges, anyDemand, (start, changes, demand) => {
       let pool = start;
       const index = indexOf(start);
       for (const change of changes) {
@@ -241,7 +243,11 @@ it('after any changes the index equals one built afresh', () => {
         change.tell(index);
         pool = next;
       }
-      expect(contents(index)).toEqual(contents(indexOf(pool)));
+      const afresh = indexOf(pool);
+      expect(contents(index)).toEqual(contents(afresh));
+      expect(plan(index, demand)).toEqual(plan(afresh, demand));
+      const numbers = [...index.classes()].map((one) => one.number);
+      expect(new Set(numbers).size).toBe(numbers.length);
     }),
     { numRuns: 300 },
   );

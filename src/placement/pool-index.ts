@@ -57,7 +57,6 @@ export class PoolIndex {
     box.kind = facts.kind;
     box.reachable = facts.reachable;
     for (const node of box.nodes) this.#count(box, node, 1);
-    this.#boxes.updateOffer(box);
   }
 
   /** With its GPU nodes. Paths of hosts to it are kept, and count again when it is back. */

@@ -108,14 +108,18 @@ function bestGroup(view: DemandView, host: HostEntry): Unit | undefined {
  * free GPU nodes are not looked at unless they are needed.
  */
 function* severalUnits(view: DemandView, host: HostEntry): Iterable<Unit> {
+  const { gpus } = view.demand;
   const pathsByFree: number[][] = [];
+  let usable = 0;
   visitBoxes(view, host, 1, (box, path) => {
     (pathsByFree[box.free] ??= []).push(path);
+    if (usable < gpus) usable += view.rank(box.lots);
     return Infinity;
   });
+  if (usable < gpus) return;
   const unitsByUsable: Unit[][] = [];
   const given = new Set<BoxEntry>();
-  let missing = view.demand.gpus;
+  let missing = gpus;
   for (let free = pathsByFree.length - 1; free > 0; free--) {
     for (const path of pathsByFree[free] ?? []) {
       const unit = unitAt(view, host, path);
