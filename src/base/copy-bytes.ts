@@ -6,7 +6,7 @@
  */
 
 /** A byte array with word views of the whole buffer under it. */
-export class WordViews {
+class WordViews {
   readonly bytes: Uint8Array;
   readonly buffer: ArrayBufferLike;
   /** Where in the buffer the array begins: slow to ask for. */

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createAccelerator } from '#devices/accel';
 import { setMemoryWrite } from '#pcie/split';
-import { Tlp } from '#pcie/tlp';
+import { copyTlp, Tlp } from '#pcie/tlp';
 import { encodeTlp, encodedTlpBytes } from '#pcie/tlp-codec';
 import { runOfWrites } from '#pcie/write-run';
 import { FakeLink } from '#testkit/fake-link';
@@ -253,6 +253,14 @@ describe('received by a box proxy', () => {
   });
 });
 
+/** All but the payload itself, which would take long to compare. */
+function fieldsOf(tlp: Tlp): Tlp {
+  const copy = new Tlp();
+  copyTlp(copy, tlp);
+  copy.payload = new Uint8Array(0);
+  return copy;
+}
+
 describe('sent', () => {
   function egress() {
     const counters = new LinkCounters();
@@ -292,9 +300,9 @@ describe('sent', () => {
             if (((from + skip + index * mps) % PAGE) + mps > PAGE) break;
             set(index);
             const run = runOfWrites(from + skip + index * mps, (count - index) * mps, mps);
-            const before = { ...tlp, payload: 0 };
+            const before = fieldsOf(tlp);
             const sent = run > 1 ? one.made.sendWrites(NOW, 7, GENERATION, tlp, run) : 0;
-            expect({ ...tlp, payload: 0 }).toEqual(before);
+            expect(fieldsOf(tlp)).toEqual(before);
             expect(sent).toBeLessThanOrEqual(run);
             if (sent === 0) {
               if (!one.made.canSend(0, mps) || !other.made.canSend(0, mps)) break;
