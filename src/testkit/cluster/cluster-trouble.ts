@@ -6,7 +6,7 @@ import type { Prng } from '#base/prng';
 import { nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { Batch } from '#manager/domain/batch';
-import { BINDING_STATES, type BindingRecord } from '#manager/domain/records';
+import { BINDING_STATES, type BindingRecord, type BindingState } from '#manager/domain/records';
 import { TRANSITIONS } from '#manager/domain/transitions';
 import type { AgentProcess } from './agent-process.ts';
 import type { ClusterOracle } from './cluster-oracle.ts';
@@ -52,7 +52,8 @@ export class ClusterTrouble {
   readonly #prng: Prng;
   /** What is wrong now, and how it ends. */
   readonly #ends = new Map<string, () => void>();
-  #isOver = false;
+  /** States in which the next binding is struck. */
+  readonly #strikes = new Set<BindingState>();
 
   constructor(world: TroubledCluster, prng: Prng) {
     this.#world = world;
@@ -62,9 +63,9 @@ export class ClusterTrouble {
   /** Does one thing, drawn at random. */
   make(): void {
     const draw = this.#prng.float();
-    if (draw < 0.1) this.#strikeLater();
-    else if (draw < 0.22) this.#crashManager();
-    else if (draw < 0.34) this.#killAgent();
+    if (draw < 0.16) this.#strikeLater();
+    else if (draw < 0.26) this.#crashManager();
+    else if (draw < 0.35) this.#killAgent();
     else if (draw < 0.39) this.#cutOff();
     else if (draw < 0.47) this.#cutStream();
     else if (draw < 0.52) this.#slowStream();
@@ -81,8 +82,7 @@ export class ClusterTrouble {
   /** Ends everything: from here on all are honest, alive and connected. */
   heal(): void {
     const world = this.#world;
-    this.#isOver = true;
-    world.store.onCommitted = undefined;
+    this.#strikes.clear();
     for (const end of this.#ends.values()) end();
     world.store.fullFor = 0;
     world.managerPauseNs = 0;
@@ -117,37 +117,42 @@ export class ClusterTrouble {
 
   /** Something happens to a binding's own proxies at the very moment it comes into a state. */
   #strikeLater(): void {
-    const { oracle, store } = this.#world;
-    const prng = this.#prng.fork();
-    const state = prng.pick(BINDING_STATES);
-    const alsoManager = prng.chance(state === 'reserved' ? 0.8 : 0.2);
-    oracle.event(`something will happen to the next that is ${state}`);
-    store.onCommitted = ({ bindings }) => {
-      const struck = bindings.find((record) => record.state === state);
-      if (struck === undefined || this.#isOver) return;
-      store.onCommitted = undefined;
-      oracle.counts.up(`struck while ${state}`);
-      // Behind the commit, before anybody is told.
-      if (alsoManager) {
-        this.#world.managerPauseNs = this.#duration(20e9);
-        this.#world.manager?.crash();
-      }
-      this.#strike(struck, prng);
-    };
+    // A reserved one waits for nobody, and a failed one for long.
+    const state = this.#prng.pick(['reserved', 'failed', ...BINDING_STATES] as const);
+    this.#strikes.add(state);
+    this.#world.oracle.event(`something will happen to the next that is ${state}`);
   }
 
-  #strike({ box, boxSlot, host }: BindingRecord, prng: Prng): void {
-    const what = prng.below(6);
+  /** A batch is durable, and nobody has been told. */
+  committed({ bindings }: Batch): void {
+    if (this.#strikes.size === 0) return;
+    const struck = bindings.find((record) => this.#strikes.has(record.state));
+    if (struck === undefined) return;
+    const { state } = struck;
+    this.#strikes.delete(state);
+    this.#world.oracle.counts.up(`struck while ${state}`);
+    if (this.#prng.chance(state === 'reserved' ? 0.8 : 0.2)) {
+      this.#world.managerPauseNs = this.#duration(20e9);
+      this.#world.manager?.crash();
+    }
+    this.#strike(struck);
+  }
+
+  #strike({ box, boxSlot, host }: BindingRecord): void {
+    const prng = this.#prng;
+    const what = prng.below(8);
     const id = prng.chance(0.6) ? box : host;
     const agent = this.#world.agents().find((one) => one.id === id && !one.isDead);
-    if (what < 2) {
-      if (agent !== undefined) this.#cutOff(agent, 200e9);
-    } else if (what === 2) {
-      if (agent !== undefined) this.#killAgent(agent, 150e9);
+    if (what < 3) {
+      if (agent !== undefined) this.#cutOff(agent, 300e9);
     } else if (what === 3) {
-      this.#breakNode(box, boxSlot, 'gone');
+      if (agent !== undefined) this.#killAgent(agent, 150e9);
     } else if (what === 4) {
+      this.#breakNode(box, boxSlot, 'gone');
+    } else if (what === 5) {
       this.#breakNode(box, boxSlot, prng.pick(['fails', 'hangs']));
+    } else if (what === 6) {
+      this.#refuseTables(agent);
     } else {
       this.#cutLink(this.#world.links.of(host, box));
     }
@@ -201,8 +206,7 @@ export class ClusterTrouble {
   }
 
   /** A proxy that cannot put any table in force, as when memory is where a window is. */
-  #refuseTables(): void {
-    const agent = this.#anyAgent();
+  #refuseTables(agent = this.#anyAgent()): void {
     if (agent === undefined) return;
     const { id, plane } = agent;
     const { faults } = plane.kind === 'box' ? plane.box : plane.host;

@@ -231,8 +231,9 @@ export class ClusterWorld implements TroubledCluster {
       wallMs: () => WALL_START_MS + this.wallOffsetMs + Math.floor(clock.now() / 1e6),
       faults: this.#planted.pool ?? {},
       onAnswer: (caller, command, answer) => this.book.answered(caller, command, answer),
-      onCommit: ({ forgetRequestsBeforeMs }) => {
-        if (forgetRequestsBeforeMs !== undefined) this.book.forget();
+      onCommit: (batch) => {
+        if (batch.forgetRequestsBeforeMs !== undefined) this.book.forget();
+        this.#trouble.committed(batch);
       },
       onLogged: (entries) => this.watcher.logged(entries),
       onDeath: () => this.#managerDied(),

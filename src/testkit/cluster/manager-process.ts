@@ -196,7 +196,6 @@ export class ManagerProcess implements PoolSink {
         return;
       }
       this.#options.onCommit(batch);
-      store.onCommitted?.(batch);
       if (this.#dead) return;
       if (this.#diesAt('after commit', batch)) return;
     }

@@ -344,7 +344,8 @@ export class ModelHost implements HostDataPlane, HostSide {
     if (prng.chance(plan.unusable)) {
       this.#after(10e9 * prng.float(), () => {
         if (slot.epoch !== epoch) return;
-        slot.problem = { kind: 'gone-bad', message: 'the function answers with all ones' };
+        const kind = prng.pick(['no-space', 'gone-bad']);
+        slot.problem = { kind, message: 'the function cannot be used any more' };
         this.#changed(slot, false);
       });
     }

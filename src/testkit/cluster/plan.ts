@@ -97,7 +97,7 @@ export function drawClusterPlan(prng: Prng): ClusterPlan {
     rttNs: (host, box) => rtts[host * BOXES + box] ?? 0,
     operations: prng.between(12, 28),
     troubles: prng.between(4, 16),
-    durationNs: prng.pick([5e9, 30e9, 90e9]),
+    durationNs: prng.pick([5e9, 30e9, 120e9, 400e9]),
     onWire: prng.chance(0.15),
     streamDelayNs: prng.pick([0, 1e6, 20e6, 300e6]),
     turnNs: prng.pick([0, 2e6, 30e6]),

@@ -85,7 +85,7 @@ export class Users {
     this.#try(caller, command);
   }
 
-  #try(caller: string, command: Command): void {
+  #try(caller: string, command: Command, tries = 0): void {
     const { clock, prng, manager, oracle } = this.#options;
     let settled = false;
     const settle = (): boolean => {
@@ -96,7 +96,8 @@ export class Users {
     const again = (): void => {
       if (!settle()) return;
       oracle.counts.up('retried calls');
-      this.#later(2e9 * prng.float(), () => this.#try(caller, command));
+      const pauseNs = Math.min(20e9, 1e9 * 2 ** tries);
+      this.#later(pauseNs * prng.float(), () => this.#try(caller, command, tries + 1));
     };
     const isLost = this.isLossy && prng.chance(0.1);
     const isAnswerLost = this.isLossy && prng.chance(0.1);

@@ -28,8 +28,6 @@ export class WatchedStore implements Store {
   #inner: Store = new MemoryStore();
   /** Commits that fail from now on. */
   fullFor = 0;
-  /** Told of the next batch that is durable, while it is set. */
-  onCommitted: ((batch: Batch) => void) | undefined;
   /** What the turn being committed was made of. */
   turn: Turn = { commands: [], wallMs: 0 };
 
