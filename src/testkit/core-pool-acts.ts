@@ -114,9 +114,12 @@ const trouble = [
   ),
   fc.record({ of: anyBox, slot }).map(({ of, slot: number }) =>
     actOf(`the GPU node of ${of} ${number} leaves or comes back`, (pool) => {
-      const found = box(pool, of).slot(number);
+      const proxy = box(pool, of);
+      const found = proxy.slot(number);
       found.node = found.node === undefined ? nodeOf(`${of}-gpu${number}`) : undefined;
       if (found.node !== undefined && found.row === undefined) found.clean = false;
+      // At once: until it is told, nobody can know.
+      proxy.say(false);
     }),
   ),
   fc

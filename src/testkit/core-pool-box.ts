@@ -41,6 +41,7 @@ export class ModelBoxProxy implements ModelProxy {
   readonly slots = new Map<number, ModelBoxSlot>();
   readonly rowEvents: RowEvent[] = [];
   instance = 1;
+  zone = '';
   session: number | undefined;
   applied = 0;
   refused = '';
@@ -87,7 +88,7 @@ export class ModelBoxProxy implements ModelProxy {
       instance: `${this.id}-${this.instance}`,
       version: '0.1.0',
       boxKind: 'pcie',
-      zone: '',
+      zone: this.zone,
       endpoints: [{ path: 'lan', address: '127.0.0.1:7001' }],
     };
   }

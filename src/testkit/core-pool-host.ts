@@ -30,6 +30,7 @@ export class ModelHostProxy implements ModelProxy {
   readonly id: string;
   readonly slots = new Map<number, ModelHostSlot>();
   instance = 1;
+  reach: readonly string[] = [];
   session: number | undefined;
   applied = 0;
   refused = '';
@@ -63,8 +64,8 @@ export class ModelHostProxy implements ModelProxy {
   }
 
   get hello(): HostHello {
-    const { id, instance } = this;
-    return { kind: 'host', id, instance: `${id}-${instance}`, version: '0.1.0', reach: [] };
+    const { id, instance, reach } = this;
+    return { kind: 'host', id, instance: `${id}-${instance}`, version: '0.1.0', reach };
   }
 
   slot(slot: number): ModelHostSlot {

@@ -42,6 +42,8 @@ export class JudgedPool extends CorePool {
   readonly #retired = new Map<string, Set<number>>();
   readonly #ordered = new Map<string, number>();
   readonly #generations = new Map<number, string>();
+  /** Bindings that were judged as new. */
+  readonly #known = new Set<string>();
   #isTurning = false;
   #nextTicket = 1_000_000;
   #acked = new Map<string, readonly string[]>();
@@ -57,6 +59,13 @@ export class JudgedPool extends CorePool {
     this.#asked.set(ticket, asked);
     this.#commands.push(asked);
     this.core.command(this.now, { name: caller }, command, ticket);
+    if (command.kind !== 'bind') return;
+    const { requestId } = command;
+    for (const { record } of this.core.bindings({ requestId }, '', 100).items) {
+      // When it was decided: what becomes of the slot before the commit is another matter.
+      if (!this.#known.has(record.id)) this.#judgeNew(record);
+      this.#known.add(record.id);
+    }
   }
 
   override turn(): void {
@@ -82,6 +91,9 @@ export class JudgedPool extends CorePool {
   override restart(): void {
     this.#asked.clear();
     this.#commands = [];
+    // Ids that were not durable are given out again.
+    this.#known.clear();
+    for (const id of this.#before.keys()) this.#known.add(id);
     super.restart();
     for (const [key, bindings] of this.#acked) this.#mustHave(key, bindings);
   }
@@ -167,7 +179,6 @@ export class JudgedPool extends CorePool {
       );
     if (before === undefined) {
       if (!asked('bind')) this.#break('store-owns', `${record.id} came without a command`);
-      this.#judgeNew(record);
     } else {
       for (const field of ['host', 'hostSlot', 'box', 'boxSlot', 'uuid'] as const) {
         if (before[field] !== record[field]) {

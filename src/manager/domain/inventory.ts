@@ -34,7 +34,7 @@ export interface Binding extends Due {
   /** Of this generation: its row was reported by the proxy. */
   boxHeld: boolean;
   hostHeld: boolean;
-  /** Of this generation: the box confirmed its row, so the host may have its own. */
+  /** Of this generation: the box confirmed its row, or may have, so the host shall have its own. */
   boxInForce: boolean;
   /** While detaching: the host confirmed that its row is gone. Later, what it does is no longer asked. */
   hostReleased: boolean;

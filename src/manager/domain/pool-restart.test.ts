@@ -84,6 +84,22 @@ describe('a manager that is started anew', () => {
     expect(pool.box.orders.at(-1)).toMatchObject({ revision: 1, whole: true, slots: [] });
   });
 
+  // The fault: the host's row was ordered away and, once the box had reported, ordered again.
+  it("goes on asking for the host's row while programming: it may have ordered it before", () => {
+    const pool = CorePool.ready();
+    pool.host.isDeaf = true;
+    pool.bound();
+    pool.run();
+    expect(pool.host.orders.at(-1)).toMatchObject({ slots: [{ slot: 0, row: { box: 'b1' } }] });
+    pool.restart();
+    pool.host.connect();
+    pool.turn();
+    expect(pool.host.orders.at(-1)).toMatchObject({
+      revision: 1,
+      slots: [{ slot: 0, row: { box: 'b1' }, plugged: false }],
+    });
+  });
+
   // The fault: a binding that failed to be detached was detached again with its row put back.
   it('never orders a row that was ordered away, however often detaching fails', () => {
     const pool = CorePool.ready();

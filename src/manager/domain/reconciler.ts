@@ -66,8 +66,11 @@ export class Reconciler {
   /** The time of the step it is in begins. */
   begin(now: Nanos, binding: Binding): void {
     this.#enter(now, binding);
-    // Whether it was ordered away before is not remembered.
+    // What was ordered before is not remembered. A row that may have been ordered away must not come
+    // back, and one that may have been ordered must not go for a while: both would be the same
+    // generation put in force twice.
     if (binding.record.state === 'detaching') binding.boxReleasing = true;
+    if (binding.record.state === 'programming') binding.boxInForce = true;
     this.touch(binding);
   }
 
