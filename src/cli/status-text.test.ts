@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
-import type { HostStatus } from './status-report.ts';
-import { linkText, managerText, statusText, tableText } from './status-text.ts';
+import type { BoxStatus, HostStatus } from './status-report.ts';
+import { countsText, linkText, managerText, statusText, tableText } from './status-text.ts';
 
 const counters: CounterReport = {
   down: {},
@@ -55,7 +55,7 @@ describe('a slot that is not in use', () => {
     ]);
     expect(statusText(status)).toContain(
       '  virtual slot 0: contained under generation 7\n    the box restarted; raise its generation\n' +
-        '  virtual slot 1: ready\n',
+        '  virtual slot 1: ready',
     );
   });
 });
@@ -85,5 +85,29 @@ describe('a link without a connection', () => {
       'link to box b1: waiting over path p0, no round trip measured yet; ' +
         'refused: a session of host/h1 is live',
     );
+  });
+});
+
+describe('countsText', () => {
+  const status = (slots: readonly object[]): BoxStatus => ({ kind: 'box', slots }) as BoxStatus;
+  const unused = {
+    slot: 0,
+    counters: { down: {}, up: {}, downPayloadBytes: 0, upPayloadBytes: 0 },
+  };
+
+  it('leaves out slots nothing has passed, and says nothing when there is no other', () => {
+    const counters = {
+      down: { MRd32: 2 },
+      up: { CplD: 2 },
+      downPayloadBytes: 0,
+      upPayloadBytes: 8,
+    };
+    expect(countsText(status([unused, { slot: 3, counters }]))).toBe(
+      `slot  kind           down  up
+   3  CplD              0   2
+   3  MRd32             2   0
+   3  payload bytes     0   8`,
+    );
+    expect(countsText(status([unused]))).toBe('');
   });
 });
