@@ -4,6 +4,7 @@
  */
 import { configRead, configWrite } from './host-operations.ts';
 import type { EnumerationProblem, PciBar } from './pci-function.ts';
+import { RangeAllocator } from './range-allocator.ts';
 import type { SoftHost } from './root-complex.ts';
 import type { Task } from './task.ts';
 import type { VirtualPortOptions } from './virtual-port.ts';
@@ -67,7 +68,9 @@ function* sizingMask(host: SoftHost, bdf: number, index: number): Task<number> {
 
 /**
  * Places BARs in a port's windows, the largest first, each at a multiple of its size: prefetchable
- * 64-bit ones in the prefetchable window, all others in the non-prefetchable window. All or nothing.
+ * 64-bit ones in the prefetchable window, all others in the non-prefetchable window. All or nothing, and
+ * all wherever they fit at all: of sizes that are powers of two the largest first leaves no gap that a
+ * later one could not use.
  */
 export function placeBars(
   requests: readonly BarRequest[],
@@ -75,23 +78,24 @@ export function placeBars(
   slotName: string,
 ): PciBar[] | NoSpace {
   const order = [...requests].sort((a, b) => b.sizeBytes - a.sizeBytes || a.index - b.index);
-  const next = {
-    prefetchable: windows.prefetchableBase,
-    'non-prefetchable': windows.nonPrefetchableBase,
-  };
-  const end = {
-    prefetchable: windows.prefetchableBase + windows.prefetchableBytes,
-    'non-prefetchable': windows.nonPrefetchableBase + windows.nonPrefetchableBytes,
+  const { prefetchableBase, prefetchableBytes, nonPrefetchableBase, nonPrefetchableBytes } =
+    windows;
+  const room = {
+    prefetchable: new RangeAllocator(prefetchableBase, prefetchableBase + prefetchableBytes, 16),
+    'non-prefetchable': new RangeAllocator(
+      nonPrefetchableBase,
+      nonPrefetchableBase + nonPrefetchableBytes,
+      16,
+    ),
   };
   const placed: PciBar[] = [];
   for (const request of order) {
     const window =
       request.kind === 'mem64' && request.prefetchable ? 'prefetchable' : 'non-prefetchable';
-    const address = Math.ceil(next[window] / request.sizeBytes) * request.sizeBytes;
-    if (address + request.sizeBytes > end[window]) {
-      const windowBytes =
-        window === 'prefetchable' ? windows.prefetchableBytes : windows.nonPrefetchableBytes;
-      const left = Math.max(0, end[window] - next[window]);
+    const address = room[window].alloc(request.sizeBytes, request.sizeBytes);
+    if (address < 0) {
+      const windowBytes = window === 'prefetchable' ? prefetchableBytes : nonPrefetchableBytes;
+      const left = room[window].freeBytes;
       return {
         kind: 'no-space',
         message:
@@ -104,7 +108,6 @@ export function placeBars(
         windowBytes,
       };
     }
-    next[window] = address + request.sizeBytes;
     placed.push({ ...request, address });
   }
   return placed.sort((a, b) => a.index - b.index);
