@@ -23,6 +23,14 @@ import { SqliteStore } from '#manager/store/sqlite-store';
 
 const VICTIM = 'h1';
 
+/**
+ * `attached`, `failed(link-down)`.
+ * @param {{ state: string, failure: { reason: string } | undefined }} binding
+ */
+function stateOf({ state, failure }) {
+  return state === 'failed' ? `failed(${failure?.reason})` : state;
+}
+
 /** @implements {Store} */
 class CrashingStore {
   /** @type {readonly string[]} */
@@ -38,7 +46,7 @@ class CrashingStore {
 
   load() {
     const snapshot = this.#store.load();
-    this.#states = new Map(snapshot.bindings.map((one) => [one.id, one.state]));
+    this.#states = new Map(snapshot.bindings.map((one) => [one.id, stateOf(one)]));
     return snapshot;
   }
 
@@ -71,13 +79,11 @@ class CrashingStore {
     const steps = [];
     for (const { binding } of batch.log) {
       if (binding === undefined) continue;
-      const { id, state, failure } = binding;
-      const before = this.#states.get(id);
-      this.#states.set(id, state);
+      const before = this.#states.get(binding.id);
+      const state = stateOf(binding);
+      this.#states.set(binding.id, state);
       if (before === state || binding.host !== VICTIM) continue;
-      if (before === undefined) steps.push(FIRST_TRANSITION);
-      else if (state === 'failed') steps.push(`${before}>failed(${failure?.reason})`);
-      else steps.push(`${before}>${state}`);
+      steps.push(before === undefined ? FIRST_TRANSITION : `${before.split('(')[0]}>${state}`);
     }
     return steps;
   }

@@ -7,7 +7,6 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { askProcess } from '#cli/control-client';
 import type { KnownProcess } from '#cli/state-folder';
@@ -19,9 +18,9 @@ import type { PoolTimeouts } from '#manager/domain/pool-options';
 import { connectPool, type PoolClient } from '#manager/rpc/pool-client';
 import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { freePort, Running, until } from '../e2e/processes.ts';
+import { type Bundle, bundleOf } from './bundle.ts';
 import { Bystander } from './bystander.ts';
 
-const MAIN = fileURLToPath(new URL('./crash-manager.mjs', import.meta.url));
 const PATIENCE_MS = 30_000;
 /** What a failed binding waits before it is tried again: nothing, as this takes all of the time else. */
 const SOON = { firstRetryMs: 20, lastRetryMs: 100 };
@@ -34,8 +33,8 @@ class Manager {
   readonly ended: Promise<void>;
   output = '';
 
-  constructor(config: string) {
-    this.child = spawn(process.execPath, [MAIN, config], {
+  constructor(program: string, config: string) {
+    this.child = spawn(process.execPath, [program, config], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     for (const stream of [this.child.stdout, this.child.stderr]) {
@@ -61,10 +60,13 @@ class Manager {
 
 export class CrashPool {
   readonly folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-crash-'));
+  /** How long this machine takes from the death of a manager until all is as before. */
+  paceMs = 0;
   /** Points at which a manager has died. */
   readonly covered = new Set<string>();
   readonly #state = path.join(this.folder, 's');
   readonly #processes = new Map<string, Running>();
+  #bundle: Bundle | undefined;
   #client: PoolClient | undefined;
   #manager: Manager | undefined;
   #standby: Manager | undefined;
@@ -74,6 +76,7 @@ export class CrashPool {
 
   /** Everything runs, and the bystander computes. */
   async start(): Promise<void> {
+    this.#bundle = await bundleOf('crash-manager.mjs');
     mkdirSync(this.#state);
     mkdirSync(path.join(this.folder, 'store'));
     this.#ports = { manager: await freePort(), b1: await freePort(), b2: await freePort() };
@@ -111,6 +114,11 @@ listen: ["127.0.0.1:${this.#ports.manager}"]
     ]);
     const { hostSlot } = await this.reaches(await this.bind('h2'), 'ATTACHED');
     this.#bystander = await Bystander.start(this.process('host-h2'), hostSlot);
+    await this.isReady();
+    const began = performance.now();
+    await this.restart();
+    await this.isReady();
+    this.paceMs = performance.now() - began;
   }
 
   #file(name: string): string {
@@ -196,13 +204,18 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
     await askProcess(this.process('host-h1'), 'fault', { clear: true });
   }
 
+  #stand(): Manager {
+    if (this.#bundle === undefined) throw new Error('not started');
+    return new Manager(this.#bundle.file, this.#file('manager.yaml'));
+  }
+
   /** A manager in place of one that is dead. */
   async launch(timeouts: Timeouts = {}, points: readonly string[] = []): Promise<void> {
-    const manager = this.#standby ?? new Manager(this.#file('manager.yaml'));
+    const manager = this.#standby ?? this.#stand();
     this.#standby = undefined;
     this.#manager = manager;
     await manager.tell({ go: { timeouts: { ...SOON, ...timeouts }, points } });
-    this.#standby = new Manager(this.#file('manager.yaml'));
+    this.#standby = this.#stand();
   }
 
   /** A manager in place of the one that runs. */
@@ -213,7 +226,8 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
 
   /**
    * Lets the manager die at each of `points`, at whichever comes next, and starts one anew each time;
-   * `provoke` makes the first come. `whileDown` runs after the last, before the next manager starts.
+   * `provoke` makes the first come. `whileDown` runs after the first death, before the next manager
+   * starts.
    */
   async crashAt(
     points: readonly string[],
@@ -228,8 +242,8 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
     while (left.length > 0) {
       const died = await this.#dies(left);
       for (const point of died) this.covered.add(point);
+      if (left === points) await options.whileDown?.();
       left = left.filter((point) => !died.includes(point));
-      if (left.length === 0) await options.whileDown?.();
       await this.launch(options.timeouts, left);
     }
     await provoked;
@@ -306,6 +320,15 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
     );
   }
 
+  /** It is not in `state` any more. */
+  async leaves(id: string, state: keyof typeof BindingState): Promise<void> {
+    await until(
+      async () => ((await this.binding(id))?.state === BindingState[state] ? undefined : true),
+      `binding ${id} to be something else than ${state}`,
+      PATIENCE_MS,
+    );
+  }
+
   isGone(id: string): Promise<true> {
     return until(
       async () => ((await this.binding(id)) === undefined ? true : undefined),
@@ -314,14 +337,32 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
     );
   }
 
-  /** Nothing of the victims is owned or in force, and the bystander has not noticed anything. */
-  async isClean(): Promise<void> {
+  /** The GPU nodes of b1 can be bound to h1. */
+  async isReady(): Promise<void> {
     await until(
       async () => {
         const { gpus } = await this.persist(() => this.pool.listGpus({ box: 'b1' }));
-        return gpus.length === 2 && gpus.every((gpu) => gpu.state === 'free') ? true : undefined;
+        if (gpus.length !== 2 || gpus.some((gpu) => gpu.state !== 'free')) return undefined;
+        const { hosts } = await this.persist(() => this.pool.listHosts({ id: 'h1' }));
+        if (hosts[0]?.connected !== true) return undefined;
+        const { paths } = await this.persist(() => this.pool.listPaths({ host: 'h1', box: 'b1' }));
+        return paths.some((one) => one.up) ? true : undefined;
       },
-      'the GPU nodes of b1 to be free',
+      'the GPU nodes of b1 to be free and h1 to reach them',
+      PATIENCE_MS,
+    );
+  }
+
+  /** Nothing of the victims is owned or in force, and the bystander has not noticed anything. */
+  async isClean(): Promise<void> {
+    await this.isReady();
+    // As soon as box b2, which nothing happens to, is connected again.
+    await until(
+      async () => {
+        const { boxesConnected } = await this.persist(() => this.pool.getStatus({}));
+        return boxesConnected === 2 ? true : undefined;
+      },
+      'both boxes to be connected',
       PATIENCE_MS,
     );
     const { bindings, gpus, gpusFree } = await this.persist(() => this.pool.getStatus({}));
@@ -335,6 +376,17 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
     await this.#bystander?.goesOn();
   }
 
+  /** Begins anew after a scenario that failed halfway. */
+  async reset(): Promise<void> {
+    await Promise.all([this.kill('b1'), this.kill('h1'), this.#manager?.kill()]);
+    await Promise.all([this.launch(), this.startBox('b1'), this.startHost('h1')]);
+    const { bindings } = await this.persist(() => this.pool.listBindings({ host: 'h1' }));
+    for (const { id } of bindings) {
+      await this.unbind(id, true);
+      await this.isGone(id);
+    }
+  }
+
   async end(): Promise<void> {
     await this.#bystander?.stop();
     this.#client?.close();
@@ -343,6 +395,7 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
       this.#standby?.kill(),
       ...[...this.#processes.values()].map((one) => one.stop('SIGKILL')),
     ]);
+    this.#bundle?.remove();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
