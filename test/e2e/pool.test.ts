@@ -290,7 +290,8 @@ describe('dxpu down', () => {
     const port = Number(
       /127\.0\.0\.1:(\d+)"\]/.exec(readFileSync(pool.file('box-b2.yaml'), 'utf8'))?.[1],
     );
-    const taker = net.createServer();
+    // Hosts that look for the box come here: they are sent away, or it would never close.
+    const taker = net.createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => taker.listen(port, '127.0.0.1', resolve));
     const partly = await pool.up();
     expect(partly.status).toBe(1);
