@@ -144,11 +144,13 @@ function withDemand(command: Command): Command {
 function withWaiting(command: Command, goal: string): Command {
   return command
     .option('--wait', `returns once ${goal}`)
-    .option(
-      '--timeout <duration>',
-      'for how long to wait, and to try when the manager does not answer',
-      duration,
-      DEFAULT_TIMEOUT_NS,
+    .addOption(
+      new Option(
+        '--timeout <duration>',
+        'for how long to wait, and to try when the manager does not answer',
+      )
+        .argParser(duration)
+        .default(DEFAULT_TIMEOUT_NS, '30s'),
     )
     .option('--request-id <id>', 'asked with this id before, it is not done again');
 }
