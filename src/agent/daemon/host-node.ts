@@ -1,5 +1,5 @@
 /**
- * A host in real time: soft host, host proxy and a link to each box, driven by one timer.
+ * A host in real time: soft host, host proxy and a link to each box (`HostLinks`), driven by one timer.
  *
  * `HostNode` owns them; `HostPlane` is what its agent sees. Every event from outside (a frame, a timer,
  * a table, a task) ends in `settle`, which sends what it caused, says that something changed, and arms
@@ -18,11 +18,10 @@ import type { PciFunction } from '#host/pci-function';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import { runTask } from '#host/run-task';
 import type { Task } from '#host/task';
-import type { HostPeer } from '../core/data-plane.ts';
 import { type CounterReport, type LinkReport, reportCounters } from './counter-report.ts';
-import { parseEndpoint } from './endpoint.ts';
+import { HostLinks } from './host-links.ts';
 import { HostPlane } from './host-plane.ts';
-import { LinkToBox, type PathToBox } from './link-to-box.ts';
+import type { PathToBox } from './link-to-box.ts';
 import type { Logger } from './logger.ts';
 import { type RowsInForce, SlotReasons, withWayOut } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
@@ -74,9 +73,8 @@ export class HostNode {
   readonly #options: HostNodeOptions;
   readonly #clock: Clock;
   readonly #driver: TimerDriver;
-  readonly #links = new Map<string, LinkToBox>();
+  readonly #links: HostLinks;
   readonly #reasons = new SlotReasons();
-  #tap: LinkTap | undefined;
   #hasChanged = false;
   #isTelling = false;
 
@@ -113,14 +111,24 @@ export class HostNode {
       },
     });
     this.soft.attach(this.proxy);
+    this.#links = new HostLinks({
+      hostId: options.id,
+      user: this.proxy,
+      clock,
+      log,
+      linkOptions: options.linkOptions ?? {},
+      newSessionId: options.newSessionId,
+      connect: options.connect,
+      settle: () => this.settle(),
+      onChanged: () => {
+        this.#hasChanged = true;
+      },
+    });
     this.plane = new HostPlane({
       soft: this.soft,
       hotPlug: this.hotPlug,
       proxy: this.proxy,
-      links: {
-        set: (_now, peers) => this.setPaths(pathsOf(peers, log)),
-        reports: () => [...this.#links.values()].flatMap((one) => one.pathReports()),
-      },
+      links: this.#links,
       reasonOf: (slot) => this.#reasonOf(slot),
       onChanged: () => {
         this.#hasChanged = true;
@@ -128,15 +136,10 @@ export class HostNode {
     });
     this.taps = new Taps({ outgoing: 'down', install: (tap) => this.#installTap(tap) });
     this.#driver = new TimerDriver(clock, {
-      nextDeadlineNs: () => {
-        let nextNs = this.soft.nextDeadlineNs();
-        for (const { link } of this.#links.values())
-          nextNs = Math.min(nextNs, link.nextDeadlineNs());
-        return nextNs;
-      },
+      nextDeadlineNs: () => Math.min(this.soft.nextDeadlineNs(), this.#links.nextDeadlineNs()),
       tick: (now) => {
         this.soft.tick(now);
-        for (const { link } of this.#links.values()) link.tick(now);
+        this.#links.tick(now);
         this.#endTurn(now);
       },
     });
@@ -147,42 +150,8 @@ export class HostNode {
    * paths now; one to a box that is no more among them ends, and its slots are contained.
    */
   setPaths(paths: readonly PathToBox[]): void {
-    const byBox = new Map<string, PathToBox[]>();
-    for (const path of paths) byBox.set(path.box, [...(byBox.get(path.box) ?? []), path]);
-    for (const [box, toBox] of this.#links) {
-      if (byBox.has(box)) continue;
-      this.#links.delete(box);
-      toBox.link.stop(this.#clock.now(), 'the host was told to keep no link to this box');
-    }
-    for (const [box, ways] of byBox) {
-      const toBox = this.#links.get(box);
-      if (toBox === undefined) this.#startLink(box, ways);
-      else toBox.setPaths(ways);
-    }
-    this.#hasChanged = true;
+    this.#links.setPaths(this.#clock.now(), paths);
     this.settle();
-  }
-
-  #startLink(box: string, paths: readonly PathToBox[]): void {
-    const { id, log, connect, newSessionId, linkOptions = {} } = this.#options;
-    const toBox = new LinkToBox({
-      hostId: id,
-      box,
-      paths,
-      user: this.proxy,
-      clock: this.#clock,
-      log,
-      linkOptions,
-      newSessionId,
-      connect,
-      settle: () => this.settle(),
-      onChanged: () => {
-        this.#hasChanged = true;
-      },
-    });
-    this.#links.set(box, toBox);
-    toBox.link.tap = this.#tapOf(box);
-    toBox.link.start(this.#clock.now());
   }
 
   /** Puts a table in force; with errors nothing has changed. */
@@ -213,19 +182,16 @@ export class HostNode {
     };
   }
 
-  #installTap(tap: LinkTap | undefined): void {
-    this.#tap = tap;
-    for (const [box, { link }] of this.#links) link.tap = this.#tapOf(box);
-  }
-
   /** A link knows the slots of its box, a capture the virtual slots. */
-  #tapOf(box: string): LinkTap | undefined {
-    const tap = this.#tap;
-    if (tap === undefined) return undefined;
-    return (now, direction, slot, bytes, offset, length) => {
-      const row = this.proxy.rows.find((one) => one.box === box && one.slot === slot);
-      if (row !== undefined) tap(now, direction, row.virtualSlot, bytes, offset, length);
-    };
+  #installTap(tap: LinkTap | undefined): void {
+    this.#links.setTaps((box) =>
+      tap === undefined
+        ? undefined
+        : (now, direction, slot, bytes, offset, length) => {
+            const row = this.proxy.rows.find((one) => one.box === box && one.slot === slot);
+            if (row !== undefined) tap(now, direction, row.virtualSlot, bytes, offset, length);
+          },
+    );
   }
 
   settle(): void {
@@ -250,7 +216,7 @@ export class HostNode {
   }
 
   stop(reason: string): void {
-    for (const { link } of this.#links.values()) link.stop(this.#clock.now(), reason);
+    this.#links.stop(this.#clock.now(), reason);
     this.#driver.stop();
   }
 
@@ -333,7 +299,7 @@ export class HostNode {
       case 'contained':
         return this.#reasons.of(virtualSlot, generation) ?? `box ${box} has contained slot ${slot}`;
       case 'waiting': {
-        const toBox = this.#links.get(box);
+        const toBox = this.#links.of(box);
         if (toBox?.link.state === 'up') {
           return (
             `box ${box} has not said that slot ${slot} is ready: look for a row with host ` +
@@ -357,20 +323,6 @@ export class HostNode {
   }
 
   linkReports(): LinkReport[] {
-    return [...this.#links.values()].map((one) => one.report());
+    return this.#links.linkReports();
   }
-}
-
-/** What a manager says that cannot be an address is logged and left out: its fault, not ours. */
-function pathsOf(peers: readonly HostPeer[], log: Logger): PathToBox[] {
-  return peers.flatMap(({ box, endpoints }) =>
-    endpoints.flatMap(({ path, address }) => {
-      try {
-        return [{ name: path, box, ...parseEndpoint(address) }];
-      } catch (error) {
-        log.error({ peer: `box ${box}`, path }, DxpuError.from(error).message);
-        return [];
-      }
-    }),
-  );
 }
