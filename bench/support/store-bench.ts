@@ -34,16 +34,12 @@ export async function storeFigures(
     const binds: Pair[] = [];
     const lives: Pair[] = [];
     for (let block = -1; block < blocks; block++) {
-      const measured = [
-        await bindRate(pool),
-        raw.rate(RAW_MS),
-        await lifeRate(pool),
-        raw.rate(RAW_MS),
-      ];
-      const [bindsPerS = 0, beside = 0, livesPerS = 0, besideLives = 0] = measured;
+      const bound = await pairOf(() => bindRate(pool), raw);
+      const lived = await pairOf(() => lifeRate(pool), raw);
+      // The first block of each warms the code and is not counted.
       if (block < 0) continue;
-      binds.push({ value: bindsPerS, baseline: beside });
-      lives.push({ value: livesPerS, baseline: besideLives });
+      binds.push(bound);
+      lives.push(lived);
     }
     pool.stop();
     raw.close();
@@ -59,23 +55,49 @@ export async function storeFigures(
   }
 }
 
+/** Operations a second, and what the processor spent on each. */
+interface Rate {
+  readonly perS: number;
+  readonly cpuNs: number;
+}
+
+/** A block and the block of raw transactions that follows it. */
+async function pairOf(measure: () => Promise<Rate>, raw: RawRows): Promise<Pair> {
+  const value = await measure();
+  const before = process.cpuUsage();
+  const baseline = raw.rate(RAW_MS);
+  const baselineCpuNs = cpuNsSince(before) / ((baseline * RAW_MS) / 1000);
+  return {
+    value: value.perS,
+    baseline,
+    cpu: { value: value.cpuNs, baseline: baselineCpuNs },
+  };
+}
+
+function cpuNsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) * 1000;
+}
+
 /** Runs `one` for the numbers below `count`, so many at once, and gives how many a second. */
-async function rate(count: number, one: (index: number) => Promise<void>): Promise<number> {
+async function rate(count: number, one: (index: number) => Promise<void>): Promise<Rate> {
   let next = 0;
   const client = async (): Promise<void> => {
     while (next < count) await one(next++);
   };
+  const before = process.cpuUsage();
   const began = performance.now();
   await Promise.all(Array.from({ length: OUTSTANDING }, client));
-  return (count * 1000) / (performance.now() - began);
+  const perS = (count * 1000) / (performance.now() - began);
+  return { perS, cpuNs: cpuNsSince(before) / count };
 }
 
 /** Agents keep still meanwhile: their answers are no part of a bind. */
-async function bindRate(pool: BenchPool): Promise<number> {
+async function bindRate(pool: BenchPool): Promise<Rate> {
   const { agents } = pool;
   const bindings: string[] = [];
   agents.hold();
-  const perSecond = await rate(BINDS_PER_BLOCK, async (index) => {
+  const measured = await rate(BINDS_PER_BLOCK, async (index) => {
     bindings.push(await pool.bind(hostOf(pool, index)));
   });
   const attached = bindings.map((id) => pool.reaches(id, 'attached'));
@@ -84,10 +106,10 @@ async function bindRate(pool: BenchPool): Promise<number> {
   const gone = bindings.map((id) => pool.reaches(id, 'free'));
   await Promise.all(bindings.map((id) => pool.unbind(id)));
   await Promise.all(gone);
-  return perSecond;
+  return measured;
 }
 
-function lifeRate(pool: BenchPool): Promise<number> {
+function lifeRate(pool: BenchPool): Promise<Rate> {
   return rate(LIVES_PER_BLOCK, async (index) => {
     const id = await pool.bind(hostOf(pool, index));
     await pool.reaches(id, 'attached');
