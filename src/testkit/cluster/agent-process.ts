@@ -10,12 +10,14 @@ import { DxpuError } from '#base/errors';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import type { ClusterOracle } from './cluster-oracle.ts';
+import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
+import type { AgentReport } from '#proto/agent-messages';
 import type { Liar } from './liar.ts';
 import type { ManagerProcess } from './manager-process.ts';
 import type { ModelBox } from './model-box.ts';
 import { type ModelHost, PATH } from './model-host.ts';
 import type { BoxPlan, HostPlan } from './plan.ts';
+import { isSame } from './store-mirror.ts';
 import { type AgentEnd, Stream } from './stream.ts';
 
 const DIAL_NS = 1e9;
@@ -48,6 +50,8 @@ export class AgentProcess {
   stream: Stream | undefined;
   readonly #options: AgentProcessOptions;
   readonly #core: Agent;
+  /** Of the orders of this stream. */
+  #newest = 0;
   #dead = false;
   #changeIsDue = false;
   #tickAtNs = Infinity;
@@ -114,7 +118,10 @@ export class AgentProcess {
       onWire: () => onWire || this.liar !== undefined,
     };
     const end: AgentEnd = {
-      order: (at, order) => this.#order(at, stream, () => this.#core.order(at, order)),
+      order: (at, order) => {
+        this.#newest = order.revision;
+        this.#order(at, stream, () => this.#core.order(at, order));
+      },
       closed: (at, why) => this.#closed(at, stream, why),
     };
     const stream: Stream = new Stream(
@@ -125,7 +132,10 @@ export class AgentProcess {
     this.stream = stream;
     const uplink: AgentUplink = {
       hello: (hello) => stream.hello(hello),
-      report: (report) => stream.report(this.liar?.tell(report) ?? report),
+      report: (report) => {
+        if (this.liar === undefined) this.#judge(report);
+        stream.report(this.liar?.tell(report) ?? report);
+      },
     };
     this.#core.connected(now, uplink);
     this.#arm();
@@ -143,7 +153,27 @@ export class AgentProcess {
       this.#closed(_now, stream, error.message);
       return;
     }
+    if (stream.isTorn) {
+      const message = `${this.id} takes an order, and one before it never came`;
+      this.#options.oracle.fail(ClusterInvariant.STORE_OWNS, message);
+    }
     this.#arm();
+  }
+
+  /** What an honest agent says is what its proxy shows, and no order counts that is not in force. */
+  #judge(report: AgentReport): void {
+    const { oracle } = this.#options;
+    const plane = this.plane.kind === 'box' ? this.plane.box : this.plane.host;
+    const shown = plane.slots();
+    for (const slot of report.slots) {
+      if (isSame(slot, shown[slot.slot])) continue;
+      const message = `${this.id} says of slot ${slot.slot} what its proxy does not show`;
+      oracle.fail(ClusterInvariant.STORE_OWNS, message);
+    }
+    if (plane.isBehind && report.applied >= this.#newest) {
+      const message = `${this.id} says that order ${report.applied} is in force, which was refused`;
+      oracle.fail(ClusterInvariant.STORE_OWNS, message);
+    }
   }
 
   #closed(now: Nanos, stream: Stream, why: string): void {

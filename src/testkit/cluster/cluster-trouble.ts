@@ -202,7 +202,7 @@ export class ClusterTrouble {
     if (agent === undefined || stream?.isWhole !== true) return;
     this.#tell(`the next order to ${agent.id} is lost`, 'orders lost');
     stream.losesOrder = true;
-    this.#last(`order ${agent.id}`, this.#duration(8e9), () => stream.cut('both'));
+    this.#last(`order ${agent.id}`, this.#duration(30e9), () => stream.cut('both'));
   }
 
   /** A proxy that cannot put any table in force, as when memory is where a window is. */
@@ -251,8 +251,8 @@ export class ClusterTrouble {
       proxy.faults.keepsRows = true;
     }
     this.#tell(`${id} lies: ${what}`, `lie of a ${plane.kind}: ${what}`);
-    // Some lies come unasked.
-    if (this.#prng.chance(0.5)) agent.stream?.cut('both');
+    // Most lies come unasked.
+    if (this.#prng.chance(0.8)) agent.stream?.cut('both');
     this.#last(`lie ${id}`, this.#duration(40e9), () => this.#world.restartAgent(id));
   }
 

@@ -61,7 +61,9 @@ export class Liar {
   constructor(kind: 'box' | 'host', prng: Prng, pool: LiarsKnowledge) {
     this.#prng = prng;
     this.#pool = pool;
-    this.lie = kind === 'box' ? prng.pick(BOX_LIES) : prng.pick(HOST_LIES);
+    const lies = kind === 'box' ? BOX_LIES : HOST_LIES;
+    // The most tempting one most often.
+    this.lie = prng.chance(0.3) ? lies[0] : prng.pick(lies);
   }
 
   tell(report: AgentReport): AgentReport {
@@ -216,7 +218,7 @@ export class Liar {
   #generation(above: number): number {
     const highest = this.#pool.highestGeneration();
     const low = Math.max(1, highest - 5);
-    return Math.min(Number.MAX_SAFE_INTEGER, above + this.#prng.between(low, highest + 3));
+    return Math.min(Number.MAX_SAFE_INTEGER, above + this.#prng.between(low, Math.max(1, highest)));
   }
 }
 

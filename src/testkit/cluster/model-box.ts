@@ -94,6 +94,7 @@ export class ModelBox implements BoxDataPlane, LinkSide {
   readonly #options: ModelBoxOptions;
   /** Before the first table nobody knows which slots have no row. */
   #hasTable = false;
+  #isBehind = false;
   #dead = false;
 
   constructor(options: ModelBoxOptions) {
@@ -112,7 +113,18 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     });
   }
 
+  /** The newest table is not in force. */
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
   setRows(now: Nanos, rows: readonly BoxRowOrder[]): string {
+    const refused = this.#setRows(now, rows);
+    this.#isBehind = refused !== '';
+    return refused;
+  }
+
+  #setRows(now: Nanos, rows: readonly BoxRowOrder[]): string {
     if (this.faults.refuses === true) return 'slot 0: cannot be changed now';
     const next = new Map<number, BoxRowOrder>();
     for (const row of rows) {

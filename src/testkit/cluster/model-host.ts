@@ -92,6 +92,7 @@ export class ModelHost implements HostDataPlane, HostSide {
   /** What each box said of its slots in the session of now. */
   readonly #said = new Map<string, Map<number, { generation: number; isReady: boolean }>>();
   readonly #highestOfBoxSlot = new Map<string, number>();
+  #isBehind = false;
   #dead = false;
 
   constructor(options: ModelHostOptions) {
@@ -128,7 +129,18 @@ export class ModelHost implements HostDataPlane, HostSide {
     });
   }
 
+  /** The newest table is not in force. */
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
   setRows(now: Nanos, rows: readonly HostRowOrder[]): string {
+    const refused = this.#setRows(now, rows);
+    this.#isBehind = refused !== '';
+    return refused;
+  }
+
+  #setRows(now: Nanos, rows: readonly HostRowOrder[]): string {
     if (this.faults.refuses === true) return 'virtual slot 0: memory is where its window is';
     const next = new Map<number, HostRowOrder>();
     const boxSlots = new Set<string>();

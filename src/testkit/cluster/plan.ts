@@ -98,7 +98,7 @@ export function drawClusterPlan(prng: Prng): ClusterPlan {
     operations: prng.between(12, 28),
     troubles: prng.between(4, 16),
     durationNs: prng.pick([5e9, 30e9, 120e9, 400e9]),
-    onWire: prng.chance(0.15),
+    onWire: prng.chance(0.04),
     streamDelayNs: prng.pick([0, 1e6, 20e6, 300e6]),
     turnNs: prng.pick([0, 2e6, 30e6]),
     keepAliveNs: prng.pick([2e9, 10e9]),

@@ -52,6 +52,8 @@ export class Stream implements AgentUplink {
   #manager: ManagerEnd | undefined;
   /** Test only: the next order does not arrive, and the stream goes on. */
   losesOrder = false;
+  /** An order did not arrive: none behind it may take effect. */
+  isTorn = false;
   #upNs = 0;
   #downNs = 0;
 
@@ -85,6 +87,10 @@ export class Stream implements AgentUplink {
   order(order: AgentOrder): void {
     if (this.losesOrder) {
       this.losesOrder = false;
+      this.#downNs = this.#arrival(this.#downNs);
+      this.#at(this.#downNs, () => {
+        this.isTorn = true;
+      });
       return;
     }
     const bytes = this.#options.onWire()

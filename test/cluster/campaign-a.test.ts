@@ -1,0 +1,3 @@
+import { testClusters } from '#testkit/cluster/cluster-tests';
+
+testClusters(1, 500);
