@@ -41,7 +41,7 @@ it('the example of README.md runs', () => {
   const now = nanos(1e9);
 
   // README example
-  const store = new MemoryStore(); // or SqliteStore.open(folder)
+  const store = new MemoryStore(); // or await SqliteStore.open(folder, { version })
   const core = new PoolCore({ sink, snapshot: store.load(), wallMs });
   core.connected(now, 1, hello); // hello and report of an agent, as plain checked values
   core.report(now, 1, report);

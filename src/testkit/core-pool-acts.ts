@@ -175,22 +175,22 @@ const lies = [
       });
     }),
   ),
-  fc
-    .record({ slot, generation: fc.nat({ max: 20 }), at: fc.constantFrom(0x1000, 2 ** 40) })
-    .map(({ slot: number, generation, at }) =>
-      actOf(`h2 claims a function at ${at} under generation ${generation}`, (pool) => {
-        const found = host(pool, 'h2');
-        const state = found.slot(number);
-        const bars = functionOf(number).bars.map((bar) => ({ ...bar, address: at }));
-        const row = state.row ?? { box: 'b1', boxSlot: 0, generation: generation + 1 };
-        const claimed = { ...state, row, state: 'ready' as const };
-        found.sayThis({
-          slots: [
-            found.reportOf(number, { ...claimed, function: { ...functionOf(number), bars } }),
-          ],
-        });
-      }),
-    ),
+  fc.constant(
+    actOf('h2 misplaces functions, or no more', (pool) => {
+      const found = host(pool, 'h2');
+      found.misplaces = !found.misplaces;
+    }),
+  ),
+  fc.record({ slot, generation: fc.nat({ max: 20 }) }).map(({ slot: number, generation }) =>
+    actOf(`h2 claims a row of b1/0 under generation ${generation + 1} in ${number}`, (pool) => {
+      const found = host(pool, 'h2');
+      const row = { box: 'b1', boxSlot: 0, generation: generation + 1 };
+      const state = { ...found.slot(number), row, state: 'ready' as const };
+      found.sayThis({
+        slots: [found.reportOf(number, { ...state, function: functionOf(number) })],
+      });
+    }),
+  ),
   fc.constantFrom('b2', 'h2').map((id) =>
     actOf(`${id} claims that every order is in force`, (pool) => {
       const proxy = proxyOf(pool, id);
@@ -220,7 +220,10 @@ export function healAll(pool: JudgedPool): void {
     }
   }
   for (const found of pool.hosts.values()) {
-    Object.assign(found, { isDeaf: false, isBlind: false, letsGo: true });
+    Object.assign(found, { isDeaf: false, isBlind: false, letsGo: true, misplaces: false });
+    for (const [number, state] of found.slots) {
+      if (state.function !== undefined) state.function = functionOf(number);
+    }
   }
   for (const proxy of [...pool.boxes.values(), ...pool.hosts.values()]) {
     proxy.disconnect();

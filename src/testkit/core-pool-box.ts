@@ -5,17 +5,7 @@ import type {
   BoxSlotReport,
   GpuNodeReport,
 } from '#proto/agent-messages';
-import type { CorePool } from './core-pool.ts';
-
-/** What a pool drives of a proxy, of either kind. */
-export interface ModelProxy {
-  readonly id: string;
-  /** Carries out what was ordered and reports what is new; whether anything was to do. */
-  work(): boolean;
-  order(order: AgentOrder): void;
-  /** The stream is gone; that of `session` alone where it is given. */
-  lostStream(session?: number): void;
-}
+import type { ModelProxy, ProxyHome } from './core-pool-proxy.ts';
 
 export interface ModelBoxSlot {
   node: GpuNodeReport | undefined;
@@ -58,7 +48,7 @@ export class ModelBoxProxy implements ModelProxy {
   /** Keeps the rows it has, and says so. */
   keepsRows = false;
   readonly orders: AgentOrder[] = [];
-  readonly #pool: CorePool;
+  readonly #pool: ProxyHome;
   #rows = new Map<number, { host: string; generation: number }>();
   /** By this process. */
   #used = new Set<number>();
@@ -66,7 +56,7 @@ export class ModelBoxProxy implements ModelProxy {
   #said = new Map<number, string>();
   #saidApplied = '';
 
-  constructor(pool: CorePool, id: string, gpus: number) {
+  constructor(pool: ProxyHome, id: string, gpus: number) {
     this.#pool = pool;
     this.id = id;
     for (let slot = 0; slot < gpus; slot++) {

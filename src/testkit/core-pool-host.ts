@@ -5,8 +5,7 @@ import type {
   HostReport,
   HostSlotReport,
 } from '#proto/agent-messages';
-import type { CorePool } from './core-pool.ts';
-import type { ModelProxy } from './core-pool-box.ts';
+import type { ModelProxy, ProxyHome } from './core-pool-proxy.ts';
 
 export interface ModelHostSlot {
   row: { readonly box: string; readonly boxSlot: number; readonly generation: number } | undefined;
@@ -41,6 +40,8 @@ export class ModelHostProxy implements ModelProxy {
   refusesPlugs = false;
   /** Does not find what is plugged in. */
   isBlind = false;
+  /** Finds what is plugged in, and puts it where it has no window. */
+  misplaces = false;
   /** Programs let go when they are asked to. */
   letsGo = true;
   keepsRows = false;
@@ -48,7 +49,7 @@ export class ModelHostProxy implements ModelProxy {
   /** Slot and generation under which a function was set up, ever. */
   readonly worked = new Set<string>();
   readonly orders: AgentOrder[] = [];
-  readonly #pool: CorePool;
+  readonly #pool: ProxyHome;
   #rows = new Map<number, WantedRow>();
   /** By this process. */
   #used = new Set<number>();
@@ -57,7 +58,7 @@ export class ModelHostProxy implements ModelProxy {
   #saidApplied = '';
   #saidPaths = '';
 
-  constructor(pool: CorePool, id: string, slots: number) {
+  constructor(pool: ProxyHome, id: string, slots: number) {
     this.#pool = pool;
     this.id = id;
     for (let slot = 0; slot < slots; slot++) this.slots.set(slot, emptySlot());
@@ -204,8 +205,10 @@ export class ModelHostProxy implements ModelProxy {
     if (wanted.plugged) {
       state.isPlugged = true;
       if (state.function !== undefined || state.problem !== undefined || this.isBlind) return false;
-      state.function = functionOf(slot);
-      this.worked.add(`${slot} ${state.row.generation}`);
+      const found = functionOf(slot);
+      const bars = found.bars.map((bar) => ({ ...bar, address: 2 ** 46 }));
+      state.function = this.misplaces ? { ...found, bars } : found;
+      if (!this.misplaces) this.worked.add(`${slot} ${state.row.generation}`);
       return true;
     }
     state.isPlugged = false;

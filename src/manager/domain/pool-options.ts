@@ -5,7 +5,7 @@ import type { PoolSink } from './pool-sink.ts';
 export interface PoolCoreOptions {
   /** Where effects go, none of them before `committed`. */
   readonly sink: PoolSink;
-  /** As `Store.load` gives it; `EMPTY_SNAPSHOT` for a new pool. */
+  /** As `Store.load` gives it. */
   readonly snapshot: Snapshot;
   /** Wall clock for records, in ms since 1970. It may jump: nothing is timed by it. */
   readonly wallMs: () => number;
@@ -65,15 +65,3 @@ export interface PoolFaults {
   /** A binding counts as attached as soon as the host reports a function, wherever its BARs are. */
   readonly attachedEarly?: boolean;
 }
-
-/** Of a pool nobody has used yet. */
-export const EMPTY_SNAPSHOT: Snapshot = {
-  bindings: [],
-  boxes: [],
-  boxSlots: [],
-  hosts: [],
-  hostSlots: [],
-  paths: [],
-  requests: [],
-  counters: { generation: 0, binding: 0, position: 0 },
-};
