@@ -45,7 +45,7 @@ export class StoreChecks {
         this.#fail(SINGLE_OWNER, `${record.id} is put and removed at once`);
       this.#judgeBinding(record, batch, turn);
     }
-    for (const id of removed) this.#judgeRemoval(id, turn);
+    for (const id of removed) this.#judgeRemoval(id, batch, turn);
     this.#judgeOwners(batch);
     this.#judgeRequests(batch, turn);
     this.#judgeSteps(batch);
@@ -161,7 +161,7 @@ export class StoreChecks {
     }
   }
 
-  #judgeRemoval(id: string, turn: Turn): void {
+  #judgeRemoval(id: string, batch: Batch, turn: Turn): void {
     const before = this.#mirror.bindings.get(id);
     if (before === undefined) {
       this.#fail(STORE_OWNS, `${id} is removed and was never there`);
@@ -170,7 +170,9 @@ export class StoreChecks {
     const asked = before.goal === 'free' || isAsked(turn, 'unbind', id);
     if (!asked) this.#fail(STORE_OWNS, `${id} was removed, and nobody asked`);
     const { box, boxSlot } = before;
-    const slot = this.#mirror.boxSlots.get(`${box} ${boxSlot}`);
+    const slot =
+      batch.boxSlots.find((one) => one.box === box && one.slot === boxSlot) ??
+      this.#mirror.boxSlots.get(`${box} ${boxSlot}`);
     // Nobody gets a slot that is quarantined or empty, and one that was is scrubbed before anybody does.
     // Nobody was told of a reserved one, unless by a store set back since; its row speaks for itself.
     const isNoLoss = before.state === 'reserved' || before.failure?.reason === 'quarantined';
