@@ -19,9 +19,9 @@ it('a scenario for each row of the table that real processes come to', () => {
   expect(missedRows()).toEqual([]);
 });
 
-it.each(SCENARIOS)(
-  '$name',
-  async ({ rows, run }) => {
+it.each(SCENARIOS.map((one) => [one.name, one] as const))(
+  '%s',
+  async (_, { rows, run }) => {
     try {
       await run(pool);
       await pool.isClean();

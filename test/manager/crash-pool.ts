@@ -2,8 +2,6 @@
  * A pool of real processes whose manager can be made to die at any point: victims are box b1 and host
  * h1, which see each other alone; box b2 and host h2 have the binding nobody may disturb.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
@@ -20,43 +18,14 @@ import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_p
 import { freePort, Running, until } from '../e2e/processes.ts';
 import { type Bundle, bundleOf } from './bundle.ts';
 import { Bystander } from './bystander.ts';
+import { boxYaml, hostYaml, managerYaml } from './crash-configs.ts';
+import { CrashManager } from './crash-manager-process.ts';
 
 const PATIENCE_MS = 30_000;
 /** What a failed binding waits before it is tried again: nothing, as this takes all of the time else. */
 const SOON = { firstRetryMs: 20, lastRetryMs: 100 };
 
 export type Timeouts = Partial<PoolTimeouts>;
-
-/** A manager process: standing by, then running, then dead. */
-class Manager {
-  readonly child: ChildProcess;
-  readonly ended: Promise<void>;
-  output = '';
-
-  constructor(program: string, config: string) {
-    this.child = spawn(process.execPath, [program, config], {
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    });
-    for (const stream of [this.child.stdout, this.child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        this.output += text;
-      });
-    }
-    this.ended = once(this.child, 'close').then(() => {});
-  }
-
-  async tell(message: object): Promise<void> {
-    const answered = once(this.child, 'message').then(() => true);
-    this.child.send(message);
-    const isThere = await Promise.race([answered, this.ended.then(() => false)]);
-    if (!isThere) throw new Error(`the manager ended:\n${this.output}`);
-  }
-
-  async kill(): Promise<void> {
-    this.child.kill('SIGKILL');
-    await this.ended;
-  }
-}
 
 export class CrashPool {
   readonly folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-crash-'));
@@ -68,8 +37,8 @@ export class CrashPool {
   readonly #processes = new Map<string, Running>();
   #bundle: Bundle | undefined;
   #client: PoolClient | undefined;
-  #manager: Manager | undefined;
-  #standby: Manager | undefined;
+  #manager: CrashManager | undefined;
+  #standby: CrashManager | undefined;
   #bystander: Bystander | undefined;
   #ports: Record<'manager' | 'b1' | 'b2', number> = { manager: 0, b1: 0, b2: 0 };
   #requests = 0;
@@ -89,13 +58,7 @@ export class CrashPool {
       ...['h1', 'h2'].map((id) => ({ kind: 'host', id }) as const),
     ];
     for (const identity of identities) await issueFiles(this.folder, identity, { nowMs });
-    writeFileSync(
-      this.#file('manager.yaml'),
-      `manager: m1
-certificates: { ca: ca.pem, cert: manager-m1.pem, key: manager-m1-key.pem }
-listen: ["127.0.0.1:${this.#ports.manager}"]
-`,
-    );
+    writeFileSync(this.#file('manager.yaml'), managerYaml(this.#ports.manager));
     const credentials = loadCredentials(
       {
         ca: this.#file('ca.pem'),
@@ -106,11 +69,13 @@ listen: ["127.0.0.1:${this.#ports.manager}"]
       nowMs,
     );
     this.#client = connectPool({ host: '127.0.0.1', port: this.#ports.manager, credentials });
-    for (const index of [1, 2]) this.#writeHost(index);
+    for (const id of ['h1', 'h2']) {
+      writeFileSync(this.#file(`${id}.yaml`), hostYaml(id, this.#ports.manager));
+    }
     await Promise.all([
       this.launch(),
       ...['h1', 'h2'].map((id) => this.startHost(id)),
-      ...['b1', 'b2'].map((id) => this.startBox(id)),
+      ...(['b1', 'b2'] as const).map((id) => this.startBox(id)),
     ]);
     const { hostSlot } = await this.reaches(await this.bind('h2'), 'ATTACHED');
     this.#bystander = await Bystander.start(this.process('host-h2'), hostSlot);
@@ -125,48 +90,10 @@ listen: ["127.0.0.1:${this.#ports.manager}"]
     return path.join(this.folder, name);
   }
 
-  /** Box `b1` and host `h1` share zone z1, and so on. Ends of sessions are seen after 300 ms. */
-  async startBox(
-    id: 'b1' | 'b2' | (string & {}),
-    slots: readonly number[] = [0, 1],
-  ): Promise<void> {
+  async startBox(id: 'b1' | 'b2', slots: readonly number[] = [0, 1]): Promise<void> {
     const config = this.#file(`${id}.yaml`);
-    const port = this.#ports[id as 'b1' | 'b2'];
-    writeFileSync(
-      config,
-      `box: ${id}
-certificates: { ca: ca.pem, cert: box-${id}.pem, key: box-${id}-key.pem }
-manager: { address: "127.0.0.1:${this.#ports.manager}" }
-zone: z${id.slice(1)}
-listen: ["127.0.0.1:${port}"]
-devices:
-${slots.map((slot) => `  - { slot: ${slot}, kind: accel, memory: 1MiB, nsPerFlop: 5000 }\n`).join('')}
-link: { resumeWindow: ${id === 'b1' ? '300ms' : '3s'} }
-`,
-    );
+    writeFileSync(config, boxYaml(id, slots, this.#ports[id], this.#ports.manager));
     await this.#startProcess('box', id, config);
-  }
-
-  #writeHost(index: number): void {
-    const slots = [0, 1].map(
-      (slot) => `  - slot: ${slot}
-    secondaryBus: ${slot + 1}
-    nonPrefetchable: { base: ${0xe000_0000 + slot * 2 ** 20}, size: 1MiB }
-    prefetchable: { base: ${2 ** 38 + slot * 2 ** 20}, size: 1MiB }
-`,
-    );
-    writeFileSync(
-      this.#file(`h${index}.yaml`),
-      `host: h${index}
-certificates: { ca: ca.pem, cert: host-h${index}.pem, key: host-h${index}-key.pem }
-manager: { address: "127.0.0.1:${this.#ports.manager}" }
-reach: [z${index}]
-slots:
-${slots.join('')}memory:
-  - { base: 0, size: 4MiB }
-link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
-`,
-    );
   }
 
   startHost(id: string): Promise<void> {
@@ -204,9 +131,9 @@ link: { resumeWindow: ${index === 1 ? '300ms' : '3s'} }
     await askProcess(this.process('host-h1'), 'fault', { clear: true });
   }
 
-  #stand(): Manager {
+  #stand(): CrashManager {
     if (this.#bundle === undefined) throw new Error('not started');
-    return new Manager(this.#bundle.file, this.#file('manager.yaml'));
+    return new CrashManager(this.#bundle.file, this.#file('manager.yaml'));
   }
 
   /** A manager in place of one that is dead. */
