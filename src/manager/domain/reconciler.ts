@@ -10,21 +10,15 @@ import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
 import { DeadlineLists } from './deadline-lists.ts';
 import type { FactsKeeper } from './facts-keeper.ts';
-import { failureText } from './failure-text.ts';
-import {
-  type Binding,
-  type BoxSlot,
-  type HostSlot,
-  type Inventory,
-  isReporting,
-} from './inventory.ts';
+import { type Binding, type BoxSlot, type HostSlot, type Inventory } from './inventory.ts';
 import type { Journal } from './journal.ts';
 import type { Observation } from './observation.ts';
-import { boxRow, hostRow, observe } from './observe.ts';
+import { observe } from './observe.ts';
 import type { PoolFaults, PoolTimeouts } from './pool-options.ts';
 import type { BindingRecord, BindingState } from './records.ts';
+import { settleOrders } from './settle-orders.ts';
+import { startGeneration, stepChanges, stepDurationMs } from './step-changes.ts';
 import { nextTransition, type Transition } from './transitions.ts';
-import { wantedOfBox, wantedOfHost } from './wanted-orders.ts';
 
 /** More steps than any binding can take on one look. */
 const MOST_STEPS = 12;
@@ -195,7 +189,7 @@ export class Reconciler {
     const { facts, faults } = this.#parts;
     for (let steps = 0; ; steps++) {
       assert(steps < MOST_STEPS, `binding ${binding.record.id} runs in circles`);
-      this.#settleOrders(binding);
+      settleOrders(binding);
       const seen = observe(now, binding, faults);
       const row = nextTransition(binding.record.state, seen);
       binding.unbindAsked = false;
@@ -209,32 +203,6 @@ export class Reconciler {
     facts.hostSlot(binding.hostSlot);
   }
 
-  /** What was seen now and stays true of this generation; then what its slots should hold. */
-  #settleOrders(binding: Binding): void {
-    const { boxSlot, hostSlot, record } = binding;
-    const atBox = boxRow(binding);
-    const atHost = hostRow(binding);
-    if (atBox === 'own') binding.boxHeld = true;
-    if (atHost === 'own') binding.hostHeld = true;
-    const boxBook = boxSlot.box.session?.book;
-    const hostBook = hostSlot.host.session?.book;
-    if (record.state === 'detaching') {
-      hostBook?.want(hostSlot.slot, wantedOfHost(binding));
-      const isGone = atHost === 'none' || atHost === 'other';
-      if (isGone && hostBook?.isConfirmed(hostSlot.slot) === true) binding.hostReleased = true;
-      const isNotThere = atBox === 'none' || atBox === 'other';
-      const doesNotWait = record.force && !isReporting(hostSlot.host);
-      if (binding.hostReleased || isNotThere || doesNotWait) binding.boxReleasing = true;
-      boxBook?.want(boxSlot.slot, wantedOfBox(binding));
-      return;
-    }
-    const ofBox = wantedOfBox(binding);
-    if (ofBox === undefined && record.state !== 'reserved') binding.boxReleasing = true;
-    boxBook?.want(boxSlot.slot, ofBox);
-    if (atBox === 'own' && boxBook?.isConfirmed(boxSlot.slot) === true) binding.boxInForce = true;
-    hostBook?.want(hostSlot.slot, wantedOfHost(binding));
-  }
-
   #take(now: Nanos, binding: Binding, row: Transition, seen: Observation): void {
     this.#parts.onTransition?.(row.name, binding.record.id);
     if (row.to === 'free') {
@@ -244,7 +212,7 @@ export class Reconciler {
     const { record } = binding;
     this.#count(record.state, -1);
     this.#count(row.to, 1);
-    this.#put(binding, { state: row.to, ...this.#changesOf(binding, row, seen) });
+    this.#put(binding, { state: row.to, ...this.#changes(binding, row, seen) });
     if (row.from === 'failed' && row.to === 'programming') startGeneration(binding);
     this.#enter(now, binding);
     const { failure } = binding.record;
@@ -264,38 +232,11 @@ export class Reconciler {
     });
   }
 
-  #changesOf(binding: Binding, row: Transition, seen: Observation): Partial<BindingRecord> {
-    const { record } = binding;
-    switch (row.to) {
-      case 'failed': {
-        const { from, reason } = row;
-        const during = from === 'failed' ? record.failure?.during : from;
-        assert(reason !== undefined && during !== undefined, `${row.name} is no way to fail`);
-        const message = failureText(record, reason, seen);
-        return {
-          failure: { reason, message, during },
-          attempts: record.attempts + 1,
-          attachment: reason === 'drain-timeout' ? record.attachment : undefined,
-        };
-      }
-      case 'programming':
-        if (row.from !== 'failed') return {};
-        return {
-          failure: undefined,
-          generation: this.#parts.faults.reusesGeneration
-            ? record.generation
-            : this.#parts.journal.nextGeneration(),
-        };
-      case 'attached': {
-        const found = binding.hostSlot.report?.function;
-        assert(found !== undefined, `${record.id} is attached without a function`);
-        return { attempts: 0, attachment: { bdf: found.bdf, bars: found.bars } };
-      }
-      case 'detaching':
-        return { failure: undefined, attachment: undefined };
-      default:
-        return { failure: undefined };
-    }
+  #changes(binding: Binding, row: Transition, seen: Observation): Partial<BindingRecord> {
+    const { journal, faults } = this.#parts;
+    return stepChanges(binding, row, seen, () =>
+      faults.reusesGeneration === true ? binding.record.generation : journal.nextGeneration(),
+    );
   }
 
   /** What begins with a state: flags that are of it alone, and its time. */
@@ -307,33 +248,9 @@ export class Reconciler {
     } else {
       this.#unconfirmed.delete(binding);
     }
-    const durationMs = this.#durationMs(record);
+    const durationMs = stepDurationMs(record, this.#parts.timeouts);
     if (durationMs === undefined) this.#deadlines.clear(binding);
     else this.#deadlines.set(binding, now, durationMs);
-  }
-
-  #durationMs({ state, attempts }: BindingRecord): number | undefined {
-    const { timeouts } = this.#parts;
-    switch (state) {
-      case 'reserved':
-        return timeouts.reservedMs;
-      case 'programming':
-        return timeouts.programmingMs;
-      case 'attaching':
-        return timeouts.attachingMs;
-      case 'attached':
-        return undefined;
-      case 'draining':
-        return timeouts.drainingMs;
-      case 'detaching':
-        return timeouts.detachingMs;
-      case 'scrubbing':
-        return timeouts.scrubbingMs;
-      case 'failed': {
-        const doublings = Math.min(Math.max(0, attempts - 1), 30);
-        return Math.min(timeouts.firstRetryMs * 2 ** doublings, timeouts.lastRetryMs);
-      }
-    }
   }
 
   #free(binding: Binding): void {
@@ -377,13 +294,4 @@ export class Reconciler {
   #count(state: BindingState, by: number): void {
     this.counts.set(state, (this.counts.get(state) ?? 0) + by);
   }
-}
-
-/** Nothing is known of a generation that was given out just now. */
-function startGeneration(binding: Binding): void {
-  binding.boxHeld = false;
-  binding.hostHeld = false;
-  binding.boxInForce = false;
-  binding.boxReleasing = false;
-  binding.superseded = false;
 }
