@@ -5,6 +5,7 @@
 import type { Agent, AgentUplink } from '#agent/core/agent-core';
 import type { AgentFaults } from '#agent/core/agent-faults';
 import { BoxAgentCore } from '#agent/core/box-agent';
+import type { BoxDataPlane, HostDataPlane } from '#agent/core/data-plane';
 import { HostAgentCore } from '#agent/core/host-agent';
 import { DxpuError } from '#base/errors';
 import type { Prng } from '#base/prng';
@@ -39,13 +40,26 @@ export interface AgentProcessOptions {
   readonly faults: AgentFaults;
 }
 
-export type Plane =
-  | { readonly kind: 'box'; readonly box: ModelBox; readonly plan: BoxPlan }
-  | { readonly kind: 'host'; readonly host: ModelHost; readonly plan: HostPlan };
+/** A proxy, as the process that holds it and its agent sees it. */
+export interface HeldProxy {
+  /** The newest table is not in force. */
+  readonly isBehind: boolean;
+  kill(): void;
+}
 
-export class AgentProcess {
+export type Plane<
+  B extends BoxDataPlane & HeldProxy = ModelBox,
+  H extends HostDataPlane & HeldProxy = ModelHost,
+> =
+  | { readonly kind: 'box'; readonly box: B; readonly plan: BoxPlan }
+  | { readonly kind: 'host'; readonly host: H; readonly plan: HostPlan };
+
+export class AgentProcess<
+  B extends BoxDataPlane & HeldProxy = ModelBox,
+  H extends HostDataPlane & HeldProxy = ModelHost,
+> {
   readonly id: string;
-  readonly plane: Plane;
+  readonly plane: Plane<B, H>;
   liar: Liar | undefined;
   stream: Stream | undefined;
   readonly #options: AgentProcessOptions;
@@ -56,7 +70,7 @@ export class AgentProcess {
   #changeIsDue = false;
   #tickAtNs = Infinity;
 
-  constructor(plane: Plane, options: AgentProcessOptions) {
+  constructor(plane: Plane<B, H>, options: AgentProcessOptions) {
     this.plane = plane;
     this.#options = options;
     this.id = plane.plan.id;

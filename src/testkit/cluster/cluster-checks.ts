@@ -179,7 +179,7 @@ export class ClusterChecks {
 }
 
 /** At its goal, or failed in a way that waits for somebody. */
-function isSettled({ state, goal, failure, retries }: BindingRecord): boolean {
+export function isSettled({ state, goal, failure, retries }: BindingRecord): boolean {
   if (state === 'attached') return goal === 'attached';
   if (state !== 'failed' || failure === undefined) return false;
   if (goal === 'attached') return !retries || !FAILURE_REASONS[failure.reason].retries;

@@ -26,7 +26,7 @@ import { ManagerProcess } from './manager-process.ts';
 import { BoxHardware, ModelBox, type ModelBoxFaults } from './model-box.ts';
 import { ModelHost, type ModelHostFaults } from './model-host.ts';
 import { ModelLinks } from './model-links.ts';
-import { BOXES, type ClusterPlan, drawClusterPlan, HOSTS } from './plan.ts';
+import { BOXES, type ClusterPlan, drawClusterPlan, HOSTS, MODELS } from './plan.ts';
 import { StoreChecks } from './store-checks.ts';
 import { StoreMirror } from './store-mirror.ts';
 import { Users } from './users.ts';
@@ -108,6 +108,8 @@ export class ClusterWorld implements TroubledCluster {
       prng: prng.fork(),
       manager: () => this.manager,
       bindings: () => mirror.bindings,
+      hosts: plan.hosts.map(({ id }) => id),
+      models: MODELS.map(({ name }) => name),
     });
     this.hardware = plan.boxes.map((box) => new BoxHardware(box));
     this.knowledge = {

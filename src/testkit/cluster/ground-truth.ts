@@ -8,6 +8,7 @@ import type { Honesty } from './honesty.ts';
 import type { BoxSlotRow, ModelBox, SlotWatch } from './model-box.ts';
 import type { ModelHost, ModelHostSlot } from './model-host.ts';
 import type { ModelLinks } from './model-links.ts';
+import type { SlotTruth } from './store-checks.ts';
 
 const { SINGLE_OWNER, FENCED, STORE_OWNS } = ClusterInvariant;
 
@@ -37,7 +38,7 @@ export interface TruthOptions {
   readonly store: StoreFacts;
 }
 
-export class GroundTruth implements SlotWatch {
+export class GroundTruth implements SlotWatch, SlotTruth {
   readonly boxes = new Map<string, ModelBox>();
   readonly hosts = new Map<string, ModelHost>();
   readonly #options: TruthOptions;
@@ -65,7 +66,6 @@ export class GroundTruth implements SlotWatch {
     }
   }
 
-  /** Whether a box slot is as it must be before somebody else gets it. */
   isVacant(boxId: string, slot: number): boolean {
     const truth = this.boxes.get(boxId)?.box[slot];
     // A process that is dead has no row; the device keeps what was left in it.
@@ -76,7 +76,6 @@ export class GroundTruth implements SlotWatch {
     return this.hosts.get(hostId)?.host[slot]?.row === undefined;
   }
 
-  /** The highest generation the slots of a binding had since their processes began. */
   highestUsed(record: BindingRecord, counts: (proxy: string) => boolean): number {
     const { box, boxSlot, host, hostSlot } = record;
     const ofBox = counts(box) ? this.boxes.get(box)?.box[boxSlot]?.highestGeneration : 0;
@@ -84,7 +83,6 @@ export class GroundTruth implements SlotWatch {
     return Math.max(ofBox ?? 0, ofHost ?? 0);
   }
 
-  /** Whether a host's function has worked so under this generation. */
   hasWorked(record: BindingRecord): boolean {
     const { host, hostSlot, generation, attachment } = record;
     const worked = this.#worked.get(`${host} ${hostSlot} ${generation}`);

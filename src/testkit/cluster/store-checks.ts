@@ -7,7 +7,6 @@ import type { Command } from '#manager/domain/commands';
 import type { BindingRecord, LogRecord } from '#manager/domain/records';
 import { FIRST_TRANSITION, TRANSITIONS } from '#manager/domain/transitions';
 import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
-import type { GroundTruth } from './ground-truth.ts';
 import type { Honesty } from './honesty.ts';
 import { isSame, requestKey, type StoreMirror } from './store-mirror.ts';
 
@@ -21,6 +20,17 @@ export interface Turn {
 
 const STEPS = new Set([FIRST_TRANSITION, ...TRANSITIONS.map(({ name }) => name)]);
 
+/** What really is, as far as a batch is held against it. */
+export interface SlotTruth {
+  /** Whether a box slot is as it must be before somebody else gets it. */
+  isVacant(box: string, slot: number): boolean;
+  isHostSlotVacant(host: string, slot: number): boolean;
+  /** The highest generation the slots of a binding had since their processes began; 0 for none. */
+  highestUsed(record: BindingRecord, counts: (proxy: string) => boolean): number;
+  /** Whether the host's function was set up so, with a way to the box, under this generation. */
+  hasWorked(record: BindingRecord): boolean;
+}
+
 /** As `DEFAULT_TIMEOUTS.keepRequestsMs`, which is said to be seven days. */
 const KEEP_REQUESTS_MS = 7 * 24 * 3_600_000;
 
@@ -28,9 +38,9 @@ export class StoreChecks {
   readonly #oracle: ClusterOracle;
   readonly #honesty: Honesty;
   readonly #mirror: StoreMirror;
-  readonly #truth: GroundTruth;
+  readonly #truth: SlotTruth;
 
-  constructor(oracle: ClusterOracle, honesty: Honesty, mirror: StoreMirror, truth: GroundTruth) {
+  constructor(oracle: ClusterOracle, honesty: Honesty, mirror: StoreMirror, truth: SlotTruth) {
     this.#oracle = oracle;
     this.#honesty = honesty;
     this.#mirror = mirror;

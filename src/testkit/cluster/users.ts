@@ -11,7 +11,6 @@ import type { Demand } from '#placement/demand';
 import type { AnswerBook } from './answer-book.ts';
 import type { ClusterOracle } from './cluster-oracle.ts';
 import type { ManagerProcess } from './manager-process.ts';
-import { HOSTS, MODELS } from './plan.ts';
 
 const NAMES = ['user/alice', 'user/bob', 'user/carol'];
 
@@ -21,6 +20,8 @@ export interface UsersOptions {
   readonly oracle: ClusterOracle;
   readonly book: AnswerBook;
   readonly manager: () => ManagerProcess | undefined;
+  readonly hosts: readonly string[];
+  readonly models: readonly string[];
   /** Bindings there are, as far as anybody can see. */
   readonly bindings: () => ReadonlyMap<string, BindingRecord>;
 }
@@ -129,8 +130,8 @@ export class Users {
     const gpus = prng.chance(0.05) ? prng.pick([41, 4096]) : prng.pick([1, 1, 1, 2, 2, 3, 4]);
     const demand: Demand = {
       gpus,
-      host: prng.chance(0.02) ? 'h-nobody' : `h${prng.below(HOSTS)}`,
-      model: prng.chance(0.3) ? prng.pick(MODELS).name : undefined,
+      host: prng.chance(0.02) ? 'h-nobody' : prng.pick(this.#options.hosts),
+      model: prng.chance(0.3) ? prng.pick(this.#options.models) : undefined,
       memoryBytes: prng.chance(0.2) ? prng.pick([2 ** 34, 2 ** 36, 2 ** 40]) : undefined,
       sameBox: prng.chance(0.2),
       nvlink: prng.chance(0.15),

@@ -1,0 +1,375 @@
+/**
+ * A smaller pool in virtual time, from one seed, with nothing modelled but the network: the manager's core,
+ * the agents' cores, and under them the daemons' own nodes with proxies, links, devices and soft hosts.
+ * Programs on the hosts write into what they are given and look whether it is theirs.
+ *
+ * It owns its processes and the loop; judges and users are those of `ClusterWorld`. No proxy lies here and
+ * no store is set back: that is the models' part.
+ */
+import { Prng } from '#base/prng';
+import { nanos } from '#base/units';
+import { VirtualClock } from '#base/virtual-clock';
+import type { PoolFaults } from '#manager/domain/pool-options';
+import type { BindingRecord } from '#manager/domain/records';
+import { AgentProcess, type Plane } from './agent-process.ts';
+import { AnswerBook } from './answer-book.ts';
+import { isSettled } from './cluster-checks.ts';
+import { ClusterInvariant, ClusterOracle } from './cluster-oracle.ts';
+import type { ClusterResult } from './cluster-world.ts';
+import { Honesty } from './honesty.ts';
+import { CRASH_POINTS, ManagerProcess } from './manager-process.ts';
+import type { BoxPlan, HostPlan } from './plan.ts';
+import { RealBox, RealHost, VirtualRoads } from './real-proxies.ts';
+import { RealTenants } from './real-tenants.ts';
+import { type SlotTruth, StoreChecks } from './store-checks.ts';
+import { StoreMirror } from './store-mirror.ts';
+import { Users } from './users.ts';
+import { WatchedStore } from './watched-store.ts';
+import { Watcher } from './watcher.ts';
+
+const HOSTS = ['h0', 'h1'];
+const BOXES = ['b0', 'b1'];
+const SLOTS_PER_BOX = 2;
+const VIRTUAL_SLOTS = 3;
+const MAX_STEPS = 400_000;
+const DEADLINE_NS = 300e9;
+const TENANT_NS = 400e6;
+/** A session that lost something has ended within this, and both sides know. */
+const CALM_NS = 8e9;
+const WALL_START_MS = Date.UTC(2026, 0, 1);
+
+type RealPlane = Plane<RealBox, RealHost>;
+type RealAgent = AgentProcess<RealBox, RealHost>;
+
+export class RealWorld implements SlotTruth {
+  readonly seed: number;
+  readonly clock = new VirtualClock();
+  readonly oracle = new ClusterOracle(this.clock);
+  readonly mirror = new StoreMirror();
+  readonly #faults: PoolFaults;
+  readonly #prng: Prng;
+  readonly #roads: VirtualRoads;
+  readonly #store: WatchedStore;
+  readonly #book: AnswerBook;
+  readonly #users: Users;
+  readonly #watcher = new Watcher(this.oracle);
+  readonly #tenants: RealTenants;
+  readonly #honesty = new Honesty();
+  readonly #agents = new Map<string, RealAgent>();
+  readonly #boxes = new Map<string, RealBox>();
+  readonly #hosts = new Map<string, RealHost>();
+  readonly #worked = new Set<string>();
+  /** When something was last wrong with a process or a way. */
+  readonly #troubledNs = new Map<string, number>();
+  readonly #ends = new Map<string, () => void>();
+  #manager: ManagerProcess | undefined;
+  #managerPauseNs = 0;
+  #sessions = 1;
+  #instances = 0;
+  #steps = 0;
+
+  /** `faults` are planted, to see that this world notices. */
+  constructor(seed: number, faults: PoolFaults = {}) {
+    this.seed = seed;
+    this.#faults = faults;
+    const prng = new Prng(seed);
+    this.#prng = prng;
+    const { oracle, mirror, clock } = this;
+    this.#roads = new VirtualRoads(clock, prng.fork());
+    for (const host of HOSTS) {
+      for (const box of BOXES) this.#roads.add(host, box, prng.pick([20e3, 200e3, 2e6]));
+    }
+    const checks = new StoreChecks(oracle, this.#honesty, mirror, this);
+    this.#store = new WatchedStore(oracle, mirror, checks, {});
+    this.#book = new AnswerBook(oracle, mirror, BOXES.map(boxPlan));
+    this.#users = new Users({
+      clock,
+      oracle,
+      book: this.#book,
+      prng: prng.fork(),
+      manager: () => this.#manager,
+      hosts: HOSTS,
+      models: ['dxpu-accel'],
+      bindings: () => mirror.bindings,
+    });
+    this.#tenants = new RealTenants({
+      oracle,
+      mirror,
+      prng: prng.fork(),
+      hosts: () => this.#hosts.values(),
+      isCalm: (host, box) =>
+        [host, box, `${host} ${box}`].every(
+          (what) => clock.now() - (this.#troubledNs.get(what) ?? -Infinity) > CALM_NS,
+        ),
+    });
+    this.#startManager();
+    for (const id of [...BOXES, ...HOSTS]) this.#start(id);
+    this.#work();
+  }
+
+  async run(): Promise<ClusterResult> {
+    try {
+      await this.#pass(2e9);
+      const prng = this.#prng;
+      for (let left = 24; left > 0 && this.oracle.violation === undefined; left--) {
+        if (prng.chance(0.55)) this.#users.act();
+        else this.#trouble();
+        await this.#pass(prng.chance(0.4) ? 50e6 * prng.float() : 6e9 * prng.float());
+      }
+      for (const end of this.#ends.values()) end();
+      this.#users.isLossy = false;
+      this.#store.fullFor = 0;
+      await this.#rest();
+    } catch (error) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.oracle.fail(ClusterInvariant.BUG, text);
+    }
+    const { seed, oracle } = this;
+    oracle.trace.number(this.clock.now());
+    const { violation, counts, trace } = oracle;
+    return { seed, violation, trace: trace.digest, counts, virtualNs: this.clock.now() };
+  }
+
+  isVacant(id: string, slot: number): boolean {
+    const box = this.#boxes.get(id);
+    if (box === undefined || box.isDead) return true;
+    const report = box.slots()[slot];
+    return report?.row === undefined && report?.clean === true;
+  }
+
+  isHostSlotVacant(id: string, slot: number): boolean {
+    const host = this.#hosts.get(id);
+    return host === undefined || host.isDead || host.slots()[slot]?.row === undefined;
+  }
+
+  /** Stores are not set back here. */
+  highestUsed(): number {
+    return 0;
+  }
+
+  hasWorked({ host, hostSlot, generation, attachment }: BindingRecord): boolean {
+    return this.#worked.has(`${host} ${hostSlot} ${generation} ${JSON.stringify(attachment)}`);
+  }
+
+  /** Everything comes to its end, works, and can be given back. */
+  async #rest(): Promise<void> {
+    const { mirror, oracle } = this;
+    await this.#reach('everything asked for', () => [...mirror.bindings.values()].every(isSettled));
+    const attached = [...mirror.bindings.values()].filter(({ state }) => state === 'attached');
+    const before = new Map(
+      attached.map(({ id, generation }) => [id, this.#tenants.looks(generation)]),
+    );
+    await this.#reach('programs on what is attached', () =>
+      attached.every(
+        ({ id, generation }) => this.#tenants.looks(generation) > (before.get(id) ?? 0),
+      ),
+    );
+    oracle.counts.up('attached at rest', attached.length);
+    this.#store.probe();
+    this.#users.freeAll();
+    await this.#reach('the end of all bindings', () => mirror.bindings.size === 0);
+    await this.#reach('free slots', () => {
+      const free = this.#manager?.core.status().gpusFree;
+      return free === BOXES.length * SLOTS_PER_BOX;
+    });
+    for (const proxy of [...this.#boxes.values(), ...this.#hosts.values()]) {
+      if (proxy.slots().every(({ row }) => row === undefined)) continue;
+      oracle.fail(ClusterInvariant.PROGRESS, `${proxy.id} has rows, and there is no binding`);
+    }
+    this.#watcher.check(mirror);
+    this.#book.checkKept();
+  }
+
+  async #reach(what: string, done: () => boolean): Promise<void> {
+    const { oracle, mirror } = this;
+    const isDone = (): boolean => this.#users.open === 0 && done();
+    if (oracle.violation !== undefined || (await this.#runUntil(isDone, DEADLINE_NS))) return;
+    const texts = [...mirror.bindings.values()].map(
+      ({ id, state, goal, failure }) => `${id} ${state} ${failure?.message ?? ''} for ${goal}`,
+    );
+    oracle.fail(ClusterInvariant.PROGRESS, `${what}: not within 300 s: ${texts.join('; ')}`);
+  }
+
+  async #pass(durationNs: number): Promise<void> {
+    await this.#runUntil(() => false, durationNs);
+  }
+
+  async #runUntil(done: () => boolean, limitNs: number): Promise<boolean> {
+    const untilNs = this.clock.now() + limitNs;
+    while (!done()) {
+      if (this.oracle.violation !== undefined) return false;
+      if (this.clock.now() > untilNs || !this.clock.step()) return done();
+      if (this.#roads.hasNews) {
+        this.#roads.hasNews = false;
+        await settled();
+      }
+      if (++this.#steps <= MAX_STEPS) continue;
+      this.oracle.fail(ClusterInvariant.PROGRESS, `no rest in ${MAX_STEPS} steps`);
+    }
+    return true;
+  }
+
+  #work(): void {
+    this.#tenants.look(this.clock.now());
+    this.clock.at(nanos(this.clock.now() + TENANT_NS), () => this.#work());
+  }
+
+  #trouble(): void {
+    const prng = this.#prng;
+    const draw = prng.float();
+    const id = prng.pick([...HOSTS, ...BOXES]);
+    if (draw < 0.25) this.#crashManager();
+    else if (draw < 0.5) this.#cutRoad(prng.pick(HOSTS), prng.pick(BOXES));
+    else if (draw < 0.7) this.#killAgent(id);
+    else if (draw < 0.9) {
+      const told = prng.pick(['both', 'agent', 'manager'] as const);
+      this.#tell(`cut the stream of ${id}, told: ${told}`, 'streams cut');
+      this.#agents.get(id)?.stream?.cut(told);
+    } else {
+      this.#tell('the disk is full', 'disks full');
+      this.#store.fullFor = prng.between(1, 3);
+    }
+  }
+
+  #crashManager(): void {
+    const manager = this.#manager;
+    this.#managerPauseNs = this.#duration(10e9);
+    if (manager === undefined) return;
+    this.#tell('the manager will die', 'managers killed');
+    if (this.#prng.chance(0.5)) manager.crash();
+    else manager.planned = { point: this.#prng.pick(CRASH_POINTS), when: () => true };
+  }
+
+  #cutRoad(host: string, box: string): void {
+    const path = this.#roads.path(host, box);
+    if (path?.isUp !== true) return;
+    const mode = this.#prng.pick(['reset', 'silent'] as const);
+    this.#tell(`cut ${host} ${box}, ${mode}`, 'roads cut');
+    path.cut(mode);
+    this.#last(`${host} ${box}`, this.#duration(8e9), () => path.heal());
+  }
+
+  #killAgent(id: string): void {
+    const agent = this.#agents.get(id);
+    if (agent === undefined || agent.isDead) return;
+    this.#tell(`kill ${id}`, 'agents killed');
+    agent.kill();
+    this.#last(id, this.#duration(10e9), () => this.#start(id));
+  }
+
+  #tell(text: string, count: string): void {
+    this.oracle.event(text);
+    this.oracle.counts.up(count);
+  }
+
+  #last(what: string, forNs: number, undo: () => void): void {
+    this.#troubledNs.set(what, Infinity);
+    const end = (): void => {
+      if (!this.#ends.delete(what)) return;
+      this.oracle.event(`end of: ${what}`);
+      this.#troubledNs.set(what, this.clock.now());
+      undo();
+    };
+    this.#ends.set(what, end);
+    this.clock.at(nanos(this.clock.now() + forNs), end);
+  }
+
+  /** Shorter than the resume window of a link as well as longer. */
+  #duration(longestNs: number): number {
+    return longestNs * this.#prng.float() ** 2;
+  }
+
+  #startManager(): void {
+    const { clock, oracle, mirror } = this;
+    this.#book.checkKept();
+    this.#manager = new ManagerProcess({
+      clock,
+      oracle,
+      honesty: this.#honesty,
+      store: this.#store,
+      prng: this.#prng.fork(),
+      turnNs: 2e6,
+      wallMs: () => WALL_START_MS + Math.floor(clock.now() / 1e6),
+      faults: this.#faults,
+      onAnswer: (caller, command, answer) => this.#book.answered(caller, command, answer),
+      onCommit: () => {},
+      onLogged: (entries) => this.#watcher.logged(entries),
+      onDeath: () => {
+        this.#manager = undefined;
+        clock.at(nanos(clock.now() + this.#managerPauseNs), () => {
+          if (this.#manager === undefined) this.#startManager();
+        });
+      },
+    });
+    oracle.event('the manager starts');
+    this.#watcher.resume(this.#store, mirror.counters.position);
+  }
+
+  #start(id: string): void {
+    const { clock, oracle } = this;
+    oracle.event(`start ${id}`);
+    const plane = this.#plane(id, () => agent.changed());
+    const agent: RealAgent = new AgentProcess(plane, {
+      clock,
+      oracle,
+      prng: this.#prng.fork(),
+      instance: `${id}-${++this.#instances}`,
+      delayNs: () => 5e6,
+      keepAliveNs: 3e9,
+      onWire: false,
+      pathIntervalNs: 1e9,
+      manager: () => this.#manager,
+      isCutOff: () => false,
+      faults: {},
+    });
+    this.#agents.set(id, agent);
+  }
+
+  #plane(id: string, onChange: () => void): RealPlane {
+    const { clock } = this;
+    const roads = this.#roads;
+    if (BOXES.includes(id)) {
+      const number = BOXES.indexOf(id);
+      const uuids = Array.from({ length: SLOTS_PER_BOX }, (_, slot) => uuidOf(number, slot));
+      const box = new RealBox({ id, uuids, clock, roads, onChange });
+      this.#boxes.set(id, box);
+      return { kind: 'box', box, plan: boxPlan(id) };
+    }
+    const host: RealHost = new RealHost({
+      id,
+      virtualSlots: VIRTUAL_SLOTS,
+      clock,
+      roads,
+      newSessionId: () => this.#sessions++,
+      onChange: () => {
+        this.#note(host);
+        onChange();
+      },
+    });
+    this.#hosts.set(id, host);
+    const plan: HostPlan = { id, reach: [], windows: [] };
+    return { kind: 'host', host, plan };
+  }
+
+  /** What a host shows, should somebody call it attached. */
+  #note(host: RealHost): void {
+    for (const { slot, row, function: fn, state } of host.slots()) {
+      if (row === undefined || fn === undefined || state !== 'ready') continue;
+      const { bdf, bars } = fn;
+      this.#worked.add(`${host.id} ${slot} ${row.generation} ${JSON.stringify({ bdf, bars })}`);
+    }
+  }
+}
+
+function boxPlan(id: string): BoxPlan {
+  return { id, kind: 'pcie', zone: '', nodes: [] };
+}
+
+function uuidOf(box: number, slot: number): string {
+  return `00000000-0000-4000-8000-0000000000${box}${slot}`;
+}
+
+/** All promises that were settled have had their say. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 8; turn++) await Promise.resolve();
+}
