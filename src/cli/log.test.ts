@@ -30,3 +30,17 @@ it('a log that is no terminal is plain, even where CI is set (regression: colour
     written.mockRestore();
   }
 });
+
+it('a log that cannot be written ends nobody (regression: a full log disk ended the manager)', () => {
+  const before = process.stderr.listeners('error');
+  const ending = vi.fn();
+  process.stderr.on('error', ending);
+  try {
+    createLog('manager-m1', { level: 'error' });
+    process.stderr.emit('error', new Error('ENOSPC'));
+    expect(ending).not.toHaveBeenCalled();
+  } finally {
+    process.stderr.removeAllListeners('error');
+    for (const listener of before) process.stderr.on('error', listener as () => void);
+  }
+});

@@ -1,4 +1,9 @@
-/** Logs of the long-running processes: to stderr, a line each; JSON where nobody looks on. */
+/**
+ * Logs of the long-running processes: to stderr, a line each; JSON where nobody looks on. A log that
+ * cannot be written, as on a full disk, is no reason to end what others depend on: lines are lost until
+ * it can be, and then it goes on.
+ */
+import { fstatSync, writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import picocolors from 'picocolors';
 import { DxpuError } from '#base/errors';
@@ -26,12 +31,39 @@ export function createLog(name: string, options: LogOptions = {}): Logger {
   const format = options.format ?? (process.stderr.isTTY ? 'text' : 'json');
   const level = options.level ?? levelOfEnvironment() ?? 'info';
   const base = { name };
-  const write = format === 'json' ? undefined : { write: (line: string) => writeText(line) };
-  // Synchronous: the last words before an end must not get lost.
-  return pino(
-    { level, base, timestamp: pino.stdTimeFunctions.isoTime },
-    write ?? pino.destination({ dest: 2, sync: true }),
-  );
+  outliveStderr();
+  const write = format === 'json' ? writeLine : writeText;
+  return pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, { write });
+}
+
+/** The command's own rule, that it ends with its stderr, is not for a process that stays. */
+function outliveStderr(): void {
+  process.stderr.removeAllListeners('error');
+  process.stderr.on('error', () => {});
+}
+
+/** Of a file: a stream ends for good with its first failed write. */
+const isFile = isStderrFile();
+
+function isStderrFile(): boolean {
+  try {
+    return fstatSync(2).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Done on return: the last words before an end must not get lost. */
+function writeLine(line: string): void {
+  if (!isFile) {
+    process.stderr.write(line);
+    return;
+  }
+  try {
+    writeSync(2, line);
+  } catch {
+    // The disk is full, or worse. The next line may find room.
+  }
 }
 
 /** `$DXPU_LOG`, which unlike an option nobody has checked. */
@@ -67,7 +99,7 @@ function writeText(line: string): void {
     .map(([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join('');
   const clock = time.slice(11, 23);
-  process.stderr.write(
+  writeLine(
     `${colors.dim(clock)} ${paint(word.padEnd(5))} ${name}  ${msg ?? ''}${colors.dim(facts)}\n`,
   );
 }
