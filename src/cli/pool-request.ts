@@ -1,5 +1,6 @@
 /** Mutations of the pool: each under a request id, repeated until it is answered. */
 import { randomUUID } from 'node:crypto';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { CallOptions } from '@connectrpc/connect';
 import { DxpuError } from '#base/errors';
 import { printNote } from './output.ts';
@@ -36,49 +37,103 @@ export class Deadline {
   }
 }
 
-/** A manager that has just come back does not know yet who is there: its agents take a moment. */
-const SETTLING_MS = 10_000;
-/** Reasons of a refusal that may be gone when all agents are back. */
+/** A manager that has just come back does not know yet who is there: its agents have this long. */
+const SETTLING_MS = 15_000;
+/** Reasons of a refusal that may be gone when all agents are back; a round trip may be unmeasured yet. */
 const PASSING_REASONS: ReadonlySet<string> = new Set([
   'unreachable',
   'host-unreachable',
   'no-path',
   'path-down',
+  'round-trip',
 ]);
+
+/**
+ * For how long refusals of a manager that has just come back, or just begun, are no answers. One for all
+ * calls of a command: the first may be the one that found it away.
+ */
+export class Settling {
+  #isLost = false;
+  #endMs: number | undefined;
+  #isNoted = false;
+
+  /** The manager did not answer. */
+  lost(): void {
+    this.#isLost = true;
+    this.#endMs = undefined;
+  }
+
+  /** The manager answered, be it with a refusal. */
+  answered(): void {
+    if (this.#isLost) this.#endMs = performance.now() + SETTLING_MS;
+    this.#isLost = false;
+  }
+
+  /** Whether a refusal for what its agents will say soon is to be asked for again. */
+  async isOn(pool: PoolConnection): Promise<boolean> {
+    this.#endMs ??= performance.now() + SETTLING_MS - (await ageMs(pool));
+    return performance.now() < this.#endMs;
+  }
+
+  note(pool: PoolConnection): void {
+    if (this.#isNoted) return;
+    this.#isNoted = true;
+    printNote(
+      `the manager at ${pool.address} has just started or come back; waiting for its agents, for ` +
+        `${formatDuration(SETTLING_MS * 1e6)} at most`,
+    );
+  }
+}
+
+/** Since the manager started, by two clocks. Infinity where it does not say, or they do not agree. */
+async function ageMs({ pool }: PoolConnection): Promise<number> {
+  try {
+    const { started } = await pool.getStatus({}, { timeoutMs: ATTEMPT_MS });
+    if (started === undefined) return Number.POSITIVE_INFINITY;
+    const age = Date.now() - timestampMs(started);
+    return age > -SETTLING_MS ? Math.max(0, age) : Number.POSITIVE_INFINITY;
+  } catch {
+    // It was there a moment ago, and what it said then is an answer.
+    return Number.POSITIVE_INFINITY;
+  }
+}
 
 /**
  * Makes a call that carries a request id again and again until the manager has answered it: it acts
  * once. Fails with the answer's own error, or with `unavailable` when the time is up; what became of it
- * is then not known. When the manager was lost meanwhile, a refusal for what its agents will say soon is
- * no answer for some seconds.
+ * is then not known. While `settling`, a refusal for what its agents will say soon is no answer.
  */
 export async function untilAnswered<T>(
   pool: PoolConnection,
   requestId: string,
   deadline: Deadline,
+  settling: Settling,
   call: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
   let pauseMs = FIRST_PAUSE_MS;
-  let backAtMs: number | undefined;
-  for (let attempt = 1; ; attempt++) {
+  let isLossNoted = false;
+  for (;;) {
     const timeoutMs = 1 + Math.floor(Math.min(ATTEMPT_MS, deadline.leftMs));
     try {
-      return await call({ timeoutMs });
+      const answer = await call({ timeoutMs });
+      settling.answered();
+      return answer;
     } catch (thrown) {
       const error = DxpuError.from(thrown);
-      if (attempt > 1 && isPassing(error)) {
-        backAtMs ??= performance.now();
-        const settledMs = performance.now() - backAtMs;
-        if (settledMs > SETTLING_MS || deadline.leftMs <= pauseMs) throw error;
-        await pause(pauseMs);
-        continue;
-      }
-      if (!UNANSWERED.has(error.code)) throw error;
-      if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
-      if (attempt === 1) {
-        printNote(
-          `${lossText(error, pool)}; trying for ${formatDuration(deadline.leftMs * 1e6)} more`,
-        );
+      if (UNANSWERED.has(error.code)) {
+        settling.lost();
+        if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
+        if (!isLossNoted) {
+          printNote(
+            `${lossText(error, pool)}; trying for ${formatDuration(deadline.leftMs * 1e6)} more`,
+          );
+        }
+        isLossNoted = true;
+      } else {
+        settling.answered();
+        if (!isPassing(error) || !(await settling.isOn(pool))) throw error;
+        if (deadline.leftMs <= pauseMs) throw error;
+        settling.note(pool);
       }
     }
     await pause(pauseMs);

@@ -10,7 +10,7 @@ import { bindingState } from './pool-columns.ts';
 import type { PoolConnection } from './pool-connection.ts';
 import { spelledOut } from './pool-demand.ts';
 import { all, bindingPages } from './pool-lists.ts';
-import { Deadline, newRequestId, untilAnswered } from './pool-request.ts';
+import { Deadline, newRequestId, Settling, untilAnswered } from './pool-request.ts';
 import { isStuck, waitForBindings } from './pool-wait.ts';
 
 /** Two GPU nodes of a box to one host, one of the other box to the other host. */
@@ -67,7 +67,7 @@ async function ask(
   deadline: Deadline,
 ): Promise<void> {
   const requestId = newRequestId();
-  await untilAnswered(pool, requestId, deadline, (call) =>
+  await untilAnswered(pool, requestId, deadline, new Settling(), (call) =>
     pool.pool.bind({ requestId, demand }, call),
   );
 }

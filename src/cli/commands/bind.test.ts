@@ -138,15 +138,16 @@ describe('bind', () => {
     expect(stderr.match(/no answer from the manager at 127\.0\.0\.1:7400/g)).toHaveLength(1);
   });
 
+  const unreachable = (): never => {
+    const value = create(RefusalSchema, {
+      summary: 'host h1 is not connected',
+      reasons: [{ reason: 'host-unreachable', count: 2 }],
+    });
+    const details = [{ desc: RefusalSchema, value }];
+    throw new ConnectError('host h1 is not connected', Code.ResourceExhausted, {}, details);
+  };
+
   it('asks again when the manager came back before its agents, and only then', async () => {
-    const unreachable = (): never => {
-      const value = create(RefusalSchema, {
-        summary: 'host h1 is not connected',
-        reasons: [{ reason: 'host-unreachable', count: 2 }],
-      });
-      const details = [{ desc: RefusalSchema, value }];
-      throw new ConnectError('host h1 is not connected', Code.ResourceExhausted, {}, details);
-    };
     let calls = 0;
     const pool = new FakePool({
       bind: () => {
@@ -162,6 +163,54 @@ describe('bind', () => {
     expect((await printed(() => bindOn(settled, OPTIONS))).thrown).toMatchObject({
       code: 'resource_exhausted',
     });
+  });
+
+  it('--wait begun while the manager is away waits for its agents too (regression: refused)', async () => {
+    const ids: string[] = [];
+    let asked = 0;
+    const pool = new FakePool({
+      getStatus: () => {
+        if (asked++ === 0) throw new ConnectError('nobody listens there', Code.Unavailable);
+        return { position: 0n };
+      },
+      bind: ({ requestId }) => {
+        ids.push(requestId);
+        return ids.length < 3
+          ? unreachable()
+          : { bindings: [binding('b1', BindingState.ATTACHED)] };
+      },
+    });
+    const { stdout, thrown } = await printed(() => bindOn(pool, { ...OPTIONS, wait: true }));
+    expect(thrown).toBeUndefined();
+    expect(stdout).toMatch(/b1 +attached /);
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  it.each([
+    ['1 s ago waits for its agents, and says so', 1000, true],
+    ['16 s ago has them all', 16_000, false],
+  ])('of a manager that started %s', async (_title, ageMs, waits) => {
+    let calls = 0;
+    const pool = new FakePool({
+      getStatus: () => ({ started: timestampFromMs(Date.now() - ageMs) }),
+      bind: () =>
+        ++calls < 3 ? unreachable() : { bindings: [binding('b1', BindingState.RESERVED)] },
+    });
+    const { stderr, thrown } = await printed(() => bindOn(pool, OPTIONS));
+    expect(calls).toBe(waits ? 3 : 1);
+    expect(thrown === undefined).toBe(waits);
+    expect(stderr.match(/waiting for its agents, for 15 s at most/g)?.length ?? 0).toBe(
+      waits ? 1 : 0,
+    );
+  });
+
+  it('never waits for agents beyond its timeout', async () => {
+    const pool = new FakePool({
+      getStatus: () => ({ started: timestampFromMs(Date.now()) }),
+      bind: unreachable,
+    });
+    const { thrown } = await printed(() => bindOn(pool, { ...OPTIONS, timeout: 2e8 }));
+    expect(thrown).toMatchObject({ code: 'resource_exhausted' });
   });
 
   it('without an answer in time says that it may have arrived, and how to find out', async () => {

@@ -12,7 +12,7 @@ import { BINDINGS, bindingState } from '../pool-columns.ts';
 import { type PoolConnection, type PoolOptions, withPool } from '../pool-connection.ts';
 import { type DemandOptions, demandOf, spelledOut } from '../pool-demand.ts';
 import { plainOf } from '../pool-plain.ts';
-import { Deadline, newRequestId, untilAnswered } from '../pool-request.ts';
+import { Deadline, newRequestId, Settling, untilAnswered } from '../pool-request.ts';
 import { isStuck, waitForBindings, type WaitGoal, type WaitResult } from '../pool-wait.ts';
 import { formatDuration } from '../quantity.ts';
 
@@ -87,8 +87,11 @@ async function change(
   let answer: Answer;
   let position = 0;
   try {
-    if (wait) position = await currentPosition(pool, requestId, deadline);
-    answer = await untilAnswered(pool, requestId, deadline, (attempt) => call(requestId, attempt));
+    const settling = new Settling();
+    if (wait) position = await currentPosition(pool, requestId, deadline, settling);
+    answer = await untilAnswered(pool, requestId, deadline, settling, (attempt) =>
+      call(requestId, attempt),
+    );
   } catch (error) {
     throw spelledOut(DxpuError.from(error));
   }
@@ -110,8 +113,9 @@ async function currentPosition(
   pool: PoolConnection,
   requestId: string,
   deadline: Deadline,
+  settling: Settling,
 ): Promise<number> {
-  const { position } = await untilAnswered(pool, requestId, deadline, (attempt) =>
+  const { position } = await untilAnswered(pool, requestId, deadline, settling, (attempt) =>
     pool.pool.getStatus({}, attempt),
   );
   return Number(position);
