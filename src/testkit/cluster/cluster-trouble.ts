@@ -3,7 +3,6 @@
  * moved, hardware broken, agents turned liars. Each thing ends by itself after a while, or in `heal`.
  */
 import type { Prng } from '#base/prng';
-import { nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { Batch } from '#manager/domain/batch';
 import { BINDING_STATES, type BindingRecord, type BindingState } from '#manager/domain/records';
@@ -11,6 +10,7 @@ import { TRANSITIONS } from '#manager/domain/transitions';
 import type { AgentProcess } from './agent-process.ts';
 import type { ClusterOracle } from './cluster-oracle.ts';
 import type { Honesty } from './honesty.ts';
+import { drawDuration, Lasting } from './lasting.ts';
 import { Liar, type LiarsKnowledge } from './liar.ts';
 import { CRASH_POINTS, type ManagerProcess, type PlannedCrash } from './manager-process.ts';
 import type { BoxHardware } from './model-box.ts';
@@ -44,20 +44,19 @@ export interface TroubledCluster {
   readonly slowNs: Map<string, number>;
 }
 
-const SHORTEST_NS = 1e6;
 const DAY_MS = 24 * 3_600_000;
 
 export class ClusterTrouble {
   readonly #world: TroubledCluster;
   readonly #prng: Prng;
-  /** What is wrong now, and how it ends. */
-  readonly #ends = new Map<string, () => void>();
+  readonly #lasting: Lasting;
   /** States in which the next binding is struck. */
   readonly #strikes = new Set<BindingState>();
 
   constructor(world: TroubledCluster, prng: Prng) {
     this.#world = world;
     this.#prng = prng;
+    this.#lasting = new Lasting(world.clock, world.oracle);
   }
 
   /** Does one thing, drawn at random. */
@@ -83,7 +82,7 @@ export class ClusterTrouble {
   heal(): void {
     const world = this.#world;
     this.#strikes.clear();
-    for (const end of this.#ends.values()) end();
+    this.#lasting.endAll();
     world.store.fullFor = 0;
     world.managerPauseNs = 0;
     if (world.manager !== undefined) world.manager.planned = undefined;
@@ -163,8 +162,10 @@ export class ClusterTrouble {
     const { id } = agent;
     this.#tell(`kill ${id}`, 'agents killed');
     this.#world.killAgent(id);
-    this.#last(`process ${id}`, this.#prng.chance(0.4) ? 0 : this.#duration(longestNs), () =>
-      this.#world.restartAgent(id),
+    this.#lasting.begin(
+      `process ${id}`,
+      this.#prng.chance(0.4) ? 0 : this.#duration(longestNs),
+      () => this.#world.restartAgent(id),
     );
   }
 
@@ -175,7 +176,9 @@ export class ClusterTrouble {
     this.#tell(`${id} does not reach the manager`, 'agents cut off');
     this.#world.cutOff.add(id);
     stream?.cut('both');
-    this.#last(`way of ${id}`, this.#duration(longestNs), () => this.#world.cutOff.delete(id));
+    this.#lasting.begin(`way of ${id}`, this.#duration(longestNs), () =>
+      this.#world.cutOff.delete(id),
+    );
   }
 
   #cutStream(): void {
@@ -192,7 +195,7 @@ export class ClusterTrouble {
     const { id } = agent;
     this.#tell(`the stream of ${id} is slow`, 'streams slow');
     this.#world.slowNs.set(id, this.#duration(8e9));
-    this.#last(`slow ${id}`, this.#duration(30e9), () => this.#world.slowNs.delete(id));
+    this.#lasting.begin(`slow ${id}`, this.#duration(30e9), () => this.#world.slowNs.delete(id));
   }
 
   /** A stream that breaks in the middle: an agent must see that an order is missing. */
@@ -202,7 +205,7 @@ export class ClusterTrouble {
     if (agent === undefined || stream?.isWhole !== true) return;
     this.#tell(`the next order to ${agent.id} is lost`, 'orders lost');
     stream.losesOrder = true;
-    this.#last(`order ${agent.id}`, this.#duration(30e9), () => stream.cut('both'));
+    this.#lasting.begin(`order ${agent.id}`, this.#duration(30e9), () => stream.cut('both'));
   }
 
   /** A proxy that cannot put any table in force, as when memory is where a window is. */
@@ -212,7 +215,7 @@ export class ClusterTrouble {
     const { faults } = plane.kind === 'box' ? plane.box : plane.host;
     faults.refuses = true;
     this.#tell(`${id} refuses tables`, 'tables refused');
-    this.#last(`tables ${id}`, this.#duration(30e9), () => {
+    this.#lasting.begin(`tables ${id}`, this.#duration(30e9), () => {
       faults.refuses = false;
       agent.changed();
     });
@@ -233,7 +236,9 @@ export class ClusterTrouble {
     if (link === undefined) return;
     this.#tell(`cut the link of ${link.host} and ${link.box}`, 'links cut');
     links.cut(link);
-    this.#last(`link ${link.host} ${link.box}`, this.#duration(15e9), () => links.heal(link));
+    this.#lasting.begin(`link ${link.host} ${link.box}`, this.#duration(15e9), () =>
+      links.heal(link),
+    );
   }
 
   #lie(): void {
@@ -253,7 +258,7 @@ export class ClusterTrouble {
     this.#tell(`${id} lies: ${what}`, `lie of a ${plane.kind}: ${what}`);
     // Most lies come unasked.
     if (this.#prng.chance(0.8)) agent.stream?.cut('both');
-    this.#last(`lie ${id}`, this.#duration(40e9), () => this.#world.restartAgent(id));
+    this.#lasting.begin(`lie ${id}`, this.#duration(40e9), () => this.#world.restartAgent(id));
   }
 
   #breakHardware(): void {
@@ -276,7 +281,7 @@ export class ClusterTrouble {
     this.#tell(`${id}/${number}: ${what}`, `GPU node ${what}`);
     if (what === 'gone') put(undefined);
     else slot.defect = what;
-    this.#last(`node ${id} ${number}`, this.#duration(60e9), () => {
+    this.#lasting.begin(`node ${id} ${number}`, this.#duration(60e9), () => {
       if (what === 'gone') put(node);
       else slot.defect = undefined;
     });
@@ -322,24 +327,7 @@ export class ClusterTrouble {
     this.#world.oracle.counts.up(count);
   }
 
-  /** Something lasting: ends after a while. What is wrong already in this way ends first. */
-  #last(what: string, forNs: number, undo: () => void): void {
-    const { clock } = this.#world;
-    this.#ends.get(what)?.();
-    const end = (): void => {
-      if (this.#ends.get(what) !== end) return;
-      this.#ends.delete(what);
-      this.#world.oracle.event(`end of: ${what}`);
-      undo();
-    };
-    this.#ends.set(what, end);
-    clock.at(nanos(clock.now() + forNs), end);
-  }
-
-  /** Short ones as well as long ones. */
   #duration(longestNs: number): number {
-    const prng = this.#prng;
-    if (prng.chance(0.5)) return longestNs * prng.float();
-    return SHORTEST_NS * (longestNs / SHORTEST_NS) ** prng.float();
+    return drawDuration(this.#prng, longestNs);
   }
 }

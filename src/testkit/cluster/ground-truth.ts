@@ -6,9 +6,11 @@ import type { BindingRecord } from '#manager/domain/records';
 import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
 import type { Honesty } from './honesty.ts';
 import type { BoxSlotRow, ModelBox, SlotWatch } from './model-box.ts';
-import type { ModelHost, ModelHostSlot } from './model-host.ts';
+import type { ModelHost } from './model-host.ts';
+import type { ModelHostSlot } from './model-host-slot.ts';
 import type { ModelLinks } from './model-links.ts';
 import type { SlotTruth } from './store-checks.ts';
+import type { StoreFacts } from './store-mirror.ts';
 
 const { SINGLE_OWNER, FENCED, STORE_OWNS } = ClusterInvariant;
 
@@ -19,16 +21,6 @@ interface Pass {
   readonly generation: number;
   /** Its function is set up: a program could work with it. */
   works: boolean;
-}
-
-/** What the store says, as far as the truth is held against it. */
-export interface StoreFacts {
-  /** The binding that has this generation now. */
-  bindingOf(generation: number): BindingRecord | undefined;
-  /** The store forgot, or remembers wrongly, what was under this generation: an older copy came back. */
-  isLost(generation: number): boolean;
-  /** Somebody gave it back without waiting for its host. */
-  wasForced(generation: number): boolean;
 }
 
 export interface TruthOptions {

@@ -6,18 +6,11 @@ import type { HostDataPlane, HostPeer, HostRowOrder } from '#agent/core/data-pla
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import type {
-  BarSize,
-  FunctionReport,
-  GpuNodeReport,
-  HostSlotReport,
-  HostSlotStateName,
-  PathReport,
-  WindowReport,
-} from '#proto/agent-messages';
+import type { GpuNodeReport, HostSlotReport, PathReport } from '#proto/agent-messages';
 import { type SlotWatch, sameOrNew } from './model-box.ts';
+import { isSameHostRow, ModelHostSlot, placeBars } from './model-host-slot.ts';
 import type { HostSide, ModelLinks } from './model-links.ts';
-import type { ClusterPlan, HostPlan, WindowPlan } from './plan.ts';
+import type { ClusterPlan, HostPlan } from './plan.ts';
 
 export const PATH = 'net0';
 
@@ -29,45 +22,6 @@ export interface ModelHostFaults {
   keepsRows?: boolean;
   /** No table can be put in force. */
   refuses?: boolean;
-}
-
-export interface HostSlotRow {
-  readonly box: string;
-  readonly boxSlot: number;
-  readonly generation: number;
-}
-
-export class ModelHostSlot {
-  readonly number: number;
-  readonly plan: WindowPlan;
-  row: HostSlotRow | undefined;
-  /** Rows a hostile host goes on using. */
-  secret: HostSlotRow[] = [];
-  state: HostSlotStateName = 'unused';
-  reason = '';
-  highestGeneration = 0;
-  session = 0;
-  plugged = false;
-  /** Asked to leave once nobody uses it. */
-  leaving = false;
-  fn: FunctionReport | undefined;
-  problem: HostSlotReport['problem'];
-  inUse = false;
-  /** Rises with whatever makes earlier plans for the function void. */
-  epoch = 0;
-
-  readonly nonPrefetchable: WindowReport;
-  readonly prefetchable: WindowReport;
-  /** What was shown last. */
-  shown: HostSlotReport | undefined;
-
-  constructor(number: number, plan: WindowPlan) {
-    this.number = number;
-    this.plan = plan;
-    const { nonPrefetchableBase, nonPrefetchableBytes, prefetchableBase, prefetchableBytes } = plan;
-    this.nonPrefetchable = windowOf(nonPrefetchableBase, nonPrefetchableBytes);
-    this.prefetchable = windowOf(prefetchableBase, prefetchableBytes);
-  }
 }
 
 export interface ModelHostOptions {
@@ -152,14 +106,15 @@ export class ModelHost implements HostDataPlane, HostSide {
       const key = `${row.box} ${row.boxSlot}`;
       if (boxSlots.has(key)) return `virtual slot ${row.slot}: ${key} has a row already`;
       boxSlots.add(key);
-      if (isSameRow(slot.row, row)) continue;
+      if (isSameHostRow(slot.row, row)) continue;
       const highest = Math.max(slot.highestGeneration, this.#highestOfBoxSlot.get(key) ?? 0);
       if (row.generation <= highest) {
         return `virtual slot ${row.slot}: generation ${row.generation} was used before`;
       }
     }
     for (const slot of this.host) {
-      if (slot.row !== undefined && !isSameRow(slot.row, next.get(slot.number))) this.#unbind(slot);
+      if (slot.row !== undefined && !isSameHostRow(slot.row, next.get(slot.number)))
+        this.#unbind(slot);
     }
     for (const slot of this.host) {
       const after = next.get(slot.number);
@@ -390,38 +345,4 @@ export class ModelHost implements HostDataPlane, HostSide {
       if (!this.#dead) fn();
     });
   }
-}
-
-function windowOf(base: number, bytes: number): WindowReport {
-  return { base, limit: base + bytes - 1 };
-}
-
-/** Largest first, aligned to their size, each in its window (PCIe base 7.5.1.2.1). */
-export function placeBars(
-  slot: ModelHostSlot,
-  bars: readonly BarSize[],
-): FunctionReport['bars'] | undefined {
-  const next = { true: slot.prefetchable.base, false: slot.nonPrefetchable.base };
-  const placed: FunctionReport['bars'][number][] = [];
-  for (const { index, sizeBytes, prefetchable } of bars.toSorted(
-    (a, b) => b.sizeBytes - a.sizeBytes,
-  )) {
-    const window = prefetchable ? slot.prefetchable : slot.nonPrefetchable;
-    const key = prefetchable ? 'true' : 'false';
-    const address = Math.ceil(next[key] / sizeBytes) * sizeBytes;
-    if (address + sizeBytes - 1 > window.limit) return undefined;
-    next[key] = address + sizeBytes;
-    placed.push({ index, address, sizeBytes });
-  }
-  return placed.sort((a, b) => a.index - b.index);
-}
-
-function isSameRow(a: HostSlotRow | undefined, b: HostSlotRow | undefined): boolean {
-  return (
-    a !== undefined &&
-    b !== undefined &&
-    a.box === b.box &&
-    a.boxSlot === b.boxSlot &&
-    a.generation === b.generation
-  );
 }

@@ -26,7 +26,10 @@ import { VirtualNetwork, type VirtualPath } from '#fabric/virtual-network';
 import type { BoxSlotReport, HostSlotReport, PathReport } from '#proto/agent-messages';
 import { PATH } from './model-host.ts';
 
-export const REAL_MEMORY_BYTES = 2 ** 20;
+export const HOSTS: readonly string[] = ['h0', 'h1'];
+export const BOXES: readonly string[] = ['b0', 'b1'];
+
+const REAL_MEMORY_BYTES = 2 ** 20;
 
 const quiet = (): void => {};
 const LOG: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };

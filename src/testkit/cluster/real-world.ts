@@ -17,53 +17,48 @@ import { isSettled } from './cluster-checks.ts';
 import { ClusterInvariant, ClusterOracle } from './cluster-oracle.ts';
 import type { ClusterResult } from './cluster-world.ts';
 import { Honesty } from './honesty.ts';
-import { CRASH_POINTS, ManagerProcess } from './manager-process.ts';
+import { ManagerProcess } from './manager-process.ts';
 import type { BoxPlan, HostPlan } from './plan.ts';
-import { RealBox, RealHost, VirtualRoads } from './real-proxies.ts';
+import { BOXES, HOSTS, RealBox, RealHost, VirtualRoads } from './real-proxies.ts';
 import { RealTenants } from './real-tenants.ts';
+import { type RealAgent, RealTrouble, type TroubledNodes } from './real-trouble.ts';
 import { type SlotTruth, StoreChecks } from './store-checks.ts';
 import { StoreMirror } from './store-mirror.ts';
 import { Users } from './users.ts';
 import { WatchedStore } from './watched-store.ts';
 import { Watcher } from './watcher.ts';
 
-const HOSTS = ['h0', 'h1'];
-const BOXES = ['b0', 'b1'];
 const SLOTS_PER_BOX = 2;
 const VIRTUAL_SLOTS = 3;
 const MAX_STEPS = 400_000;
 const DEADLINE_NS = 300e9;
+const REST_NS = 5e9;
 const TENANT_NS = 400e6;
-/** A session that lost something has ended within this, and both sides know. */
-const CALM_NS = 8e9;
 const WALL_START_MS = Date.UTC(2026, 0, 1);
 
 type RealPlane = Plane<RealBox, RealHost>;
-type RealAgent = AgentProcess<RealBox, RealHost>;
 
-export class RealWorld implements SlotTruth {
+export class RealWorld implements SlotTruth, TroubledNodes {
   readonly seed: number;
   readonly clock = new VirtualClock();
   readonly oracle = new ClusterOracle(this.clock);
   readonly mirror = new StoreMirror();
   readonly #faults: PoolFaults;
   readonly #prng: Prng;
-  readonly #roads: VirtualRoads;
-  readonly #store: WatchedStore;
+  readonly roads: VirtualRoads;
+  readonly store: WatchedStore;
   readonly #book: AnswerBook;
   readonly #users: Users;
   readonly #watcher = new Watcher(this.oracle);
   readonly #tenants: RealTenants;
   readonly #honesty = new Honesty();
-  readonly #agents = new Map<string, RealAgent>();
+  readonly agents = new Map<string, RealAgent>();
   readonly #boxes = new Map<string, RealBox>();
   readonly #hosts = new Map<string, RealHost>();
   readonly #worked = new Set<string>();
-  /** When something was last wrong with a process or a way. */
-  readonly #troubledNs = new Map<string, number>();
-  readonly #ends = new Map<string, () => void>();
-  #manager: ManagerProcess | undefined;
-  #managerPauseNs = 0;
+  readonly #trouble: RealTrouble;
+  manager: ManagerProcess | undefined;
+  managerPauseNs = 0;
   #sessions = 1;
   #instances = 0;
   #steps = 0;
@@ -75,19 +70,19 @@ export class RealWorld implements SlotTruth {
     const prng = new Prng(seed);
     this.#prng = prng;
     const { oracle, mirror, clock } = this;
-    this.#roads = new VirtualRoads(clock, prng.fork());
+    this.roads = new VirtualRoads(clock, prng.fork());
     for (const host of HOSTS) {
-      for (const box of BOXES) this.#roads.add(host, box, prng.pick([20e3, 200e3, 2e6]));
+      for (const box of BOXES) this.roads.add(host, box, prng.pick([20e3, 200e3, 2e6]));
     }
     const checks = new StoreChecks(oracle, this.#honesty, mirror, this);
-    this.#store = new WatchedStore(oracle, mirror, checks, {});
+    this.store = new WatchedStore(oracle, mirror, checks, {});
     this.#book = new AnswerBook(oracle, mirror, BOXES.map(boxPlan));
     this.#users = new Users({
       clock,
       oracle,
       book: this.#book,
       prng: prng.fork(),
-      manager: () => this.#manager,
+      manager: () => this.manager,
       hosts: HOSTS,
       models: ['dxpu-accel'],
       bindings: () => mirror.bindings,
@@ -97,13 +92,11 @@ export class RealWorld implements SlotTruth {
       mirror,
       prng: prng.fork(),
       hosts: () => this.#hosts.values(),
-      isCalm: (host, box) =>
-        [host, box, `${host} ${box}`].every(
-          (what) => clock.now() - (this.#troubledNs.get(what) ?? -Infinity) > CALM_NS,
-        ),
+      isCalm: (host, box) => this.#trouble.isCalm(host, box),
     });
+    this.#trouble = new RealTrouble(this, prng.fork());
     this.#startManager();
-    for (const id of [...BOXES, ...HOSTS]) this.#start(id);
+    for (const id of [...BOXES, ...HOSTS]) this.start(id);
     this.#work();
   }
 
@@ -113,12 +106,12 @@ export class RealWorld implements SlotTruth {
       const prng = this.#prng;
       for (let left = 24; left > 0 && this.oracle.violation === undefined; left--) {
         if (prng.chance(0.55)) this.#users.act();
-        else this.#trouble();
+        else this.#trouble.make();
         await this.#pass(prng.chance(0.4) ? 50e6 * prng.float() : 6e9 * prng.float());
       }
-      for (const end of this.#ends.values()) end();
+      this.#trouble.heal();
       this.#users.isLossy = false;
-      this.#store.fullFor = 0;
+      this.store.fullFor = 0;
       await this.#rest();
     } catch (error) {
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -165,17 +158,17 @@ export class RealWorld implements SlotTruth {
       ),
     );
     oracle.counts.up('attached at rest', attached.length);
-    this.#store.probe();
+    this.store.probe();
     this.#users.freeAll();
     await this.#reach('the end of all bindings', () => mirror.bindings.size === 0);
     await this.#reach('free slots', () => {
-      const free = this.#manager?.core.status().gpusFree;
+      const free = this.manager?.core.status().gpusFree;
       return free === BOXES.length * SLOTS_PER_BOX;
     });
-    for (const proxy of [...this.#boxes.values(), ...this.#hosts.values()]) {
-      if (proxy.slots().every(({ row }) => row === undefined)) continue;
-      oracle.fail(ClusterInvariant.PROGRESS, `${proxy.id} has rows, and there is no binding`);
-    }
+    const proxies = [...this.#boxes.values(), ...this.#hosts.values()];
+    await this.#reach('proxies without rows', () =>
+      proxies.every((proxy) => proxy.slots().every(({ row }) => row === undefined)),
+    );
     this.#watcher.check(mirror);
     this.#book.checkKept();
   }
@@ -183,7 +176,12 @@ export class RealWorld implements SlotTruth {
   async #reach(what: string, done: () => boolean): Promise<void> {
     const { oracle, mirror } = this;
     const isDone = (): boolean => this.#users.open === 0 && done();
-    if (oracle.violation !== undefined || (await this.#runUntil(isDone, DEADLINE_NS))) return;
+    while (oracle.violation === undefined && (await this.#runUntil(isDone, DEADLINE_NS))) {
+      // And it must stay so: nothing is under way any more.
+      await this.#pass(REST_NS);
+      if (isDone()) return;
+    }
+    if (oracle.violation !== undefined) return;
     const texts = [...mirror.bindings.values()].map(
       ({ id, state, goal, failure }) => `${id} ${state} ${failure?.message ?? ''} for ${goal}`,
     );
@@ -199,8 +197,8 @@ export class RealWorld implements SlotTruth {
     while (!done()) {
       if (this.oracle.violation !== undefined) return false;
       if (this.clock.now() > untilNs || !this.clock.step()) return done();
-      if (this.#roads.hasNews) {
-        this.#roads.hasNews = false;
+      if (this.roads.hasNews) {
+        this.roads.hasNews = false;
         await settled();
       }
       if (++this.#steps <= MAX_STEPS) continue;
@@ -214,79 +212,14 @@ export class RealWorld implements SlotTruth {
     this.clock.at(nanos(this.clock.now() + TENANT_NS), () => this.#work());
   }
 
-  #trouble(): void {
-    const prng = this.#prng;
-    const draw = prng.float();
-    const id = prng.pick([...HOSTS, ...BOXES]);
-    if (draw < 0.25) this.#crashManager();
-    else if (draw < 0.5) this.#cutRoad(prng.pick(HOSTS), prng.pick(BOXES));
-    else if (draw < 0.7) this.#killAgent(id);
-    else if (draw < 0.9) {
-      const told = prng.pick(['both', 'agent', 'manager'] as const);
-      this.#tell(`cut the stream of ${id}, told: ${told}`, 'streams cut');
-      this.#agents.get(id)?.stream?.cut(told);
-    } else {
-      this.#tell('the disk is full', 'disks full');
-      this.#store.fullFor = prng.between(1, 3);
-    }
-  }
-
-  #crashManager(): void {
-    const manager = this.#manager;
-    this.#managerPauseNs = this.#duration(10e9);
-    if (manager === undefined) return;
-    this.#tell('the manager will die', 'managers killed');
-    if (this.#prng.chance(0.5)) manager.crash();
-    else manager.planned = { point: this.#prng.pick(CRASH_POINTS), when: () => true };
-  }
-
-  #cutRoad(host: string, box: string): void {
-    const path = this.#roads.path(host, box);
-    if (path?.isUp !== true) return;
-    const mode = this.#prng.pick(['reset', 'silent'] as const);
-    this.#tell(`cut ${host} ${box}, ${mode}`, 'roads cut');
-    path.cut(mode);
-    this.#last(`${host} ${box}`, this.#duration(8e9), () => path.heal());
-  }
-
-  #killAgent(id: string): void {
-    const agent = this.#agents.get(id);
-    if (agent === undefined || agent.isDead) return;
-    this.#tell(`kill ${id}`, 'agents killed');
-    agent.kill();
-    this.#last(id, this.#duration(10e9), () => this.#start(id));
-  }
-
-  #tell(text: string, count: string): void {
-    this.oracle.event(text);
-    this.oracle.counts.up(count);
-  }
-
-  #last(what: string, forNs: number, undo: () => void): void {
-    this.#troubledNs.set(what, Infinity);
-    const end = (): void => {
-      if (!this.#ends.delete(what)) return;
-      this.oracle.event(`end of: ${what}`);
-      this.#troubledNs.set(what, this.clock.now());
-      undo();
-    };
-    this.#ends.set(what, end);
-    this.clock.at(nanos(this.clock.now() + forNs), end);
-  }
-
-  /** Shorter than the resume window of a link as well as longer. */
-  #duration(longestNs: number): number {
-    return longestNs * this.#prng.float() ** 2;
-  }
-
   #startManager(): void {
     const { clock, oracle, mirror } = this;
     this.#book.checkKept();
-    this.#manager = new ManagerProcess({
+    this.manager = new ManagerProcess({
       clock,
       oracle,
       honesty: this.#honesty,
-      store: this.#store,
+      store: this.store,
       prng: this.#prng.fork(),
       turnNs: 2e6,
       wallMs: () => WALL_START_MS + Math.floor(clock.now() / 1e6),
@@ -295,17 +228,18 @@ export class RealWorld implements SlotTruth {
       onCommit: () => {},
       onLogged: (entries) => this.#watcher.logged(entries),
       onDeath: () => {
-        this.#manager = undefined;
-        clock.at(nanos(clock.now() + this.#managerPauseNs), () => {
-          if (this.#manager === undefined) this.#startManager();
+        this.manager = undefined;
+        clock.at(nanos(clock.now() + this.managerPauseNs), () => {
+          if (this.manager === undefined) this.#startManager();
         });
       },
     });
     oracle.event('the manager starts');
-    this.#watcher.resume(this.#store, mirror.counters.position);
+    this.#watcher.resume(this.store, mirror.counters.position);
   }
 
-  #start(id: string): void {
+  /** Starts the process of this host or box. */
+  start(id: string): void {
     const { clock, oracle } = this;
     oracle.event(`start ${id}`);
     const plane = this.#plane(id, () => agent.changed());
@@ -318,16 +252,16 @@ export class RealWorld implements SlotTruth {
       keepAliveNs: 3e9,
       onWire: false,
       pathIntervalNs: 1e9,
-      manager: () => this.#manager,
+      manager: () => this.manager,
       isCutOff: () => false,
       faults: {},
     });
-    this.#agents.set(id, agent);
+    this.agents.set(id, agent);
   }
 
   #plane(id: string, onChange: () => void): RealPlane {
     const { clock } = this;
-    const roads = this.#roads;
+    const roads = this.roads;
     if (BOXES.includes(id)) {
       const number = BOXES.indexOf(id);
       const uuids = Array.from({ length: SLOTS_PER_BOX }, (_, slot) => uuidOf(number, slot));

@@ -1,7 +1,16 @@
 /** What a store must hold: kept from the batches that were committed, independently of the store. */
 import type { Batch, Counters, Snapshot } from '#manager/domain/batch';
 import type { BindingRecord, LogRecord, RequestRecord } from '#manager/domain/records';
-import type { StoreFacts } from './ground-truth.ts';
+
+/** What the store says, as far as the truth is held against it. */
+export interface StoreFacts {
+  /** The binding that has this generation now. */
+  bindingOf(generation: number): BindingRecord | undefined;
+  /** The store forgot, or remembers wrongly, what was under this generation: an older copy came back. */
+  isLost(generation: number): boolean;
+  /** Somebody gave it back without waiting for its host. */
+  wasForced(generation: number): boolean;
+}
 
 export function requestKey(caller: string, requestId: string): string {
   return `${caller} ${requestId}`;
