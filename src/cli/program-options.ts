@@ -25,6 +25,11 @@ export const outputFormat = checked((text: string): OutputFormat => {
   throw new DxpuError('invalid_argument', `Allowed choices are ${OUTPUT_FORMATS.join(', ')}.`);
 });
 export const name = checked(parseName);
+/** Any text but an empty one, which is more often a variable that is not set than a wish. */
+export const filled = checked((text: string): string => {
+  if (text !== '') return text;
+  throw new DxpuError('invalid_argument', 'It is empty: give a value, or leave it out.');
+});
 export const duration = checked(parseDuration);
 export const share = checked(parseShare);
 export const size = checked(parseSize);
@@ -55,10 +60,9 @@ export function examples(command: Command, lines: readonly string[]): Command {
 }
 
 export const stateOption = (): Option =>
-  new Option('--state <folder>', 'where running processes are found; $DXPU_STATE').default(
-    undefined,
-    '~/.local/state/dxpu',
-  );
+  new Option('--state <folder>', 'where running processes are found; $DXPU_STATE')
+    .argParser(filled)
+    .default(undefined, '~/.local/state/dxpu');
 
 export const processOption = (): Option =>
   new Option('--process <name>', 'which process, where several run: host-h1, box-b1, manager-m1');

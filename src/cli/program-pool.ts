@@ -2,7 +2,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { MAX_GPUS } from '#placement/demand';
 import { DESCRIBE_KINDS, GET_KINDS, STATE_WORDS } from './pool-words.ts';
-import { duration, examples, name, size, stateOption, whole } from './program-options.ts';
+import { duration, examples, filled, name, size, stateOption, whole } from './program-options.ts';
 
 const DEFAULT_TIMEOUT_NS = 30e9;
 
@@ -32,7 +32,7 @@ export function addPool(program: Command): void {
         whole(0, Number.MAX_SAFE_INTEGER),
       )
       .option('--last <n>', 'only the newest entries', whole(0, Number.MAX_SAFE_INTEGER))
-      .option('--binding <id>', 'only of this binding')
+      .option('--binding <id>', 'only of this binding', filled)
       .action(async (_options, command: Command) =>
         (await import('./commands/events.ts')).events(command.optsWithGlobals()),
       ),
@@ -79,18 +79,20 @@ function addGet(program: Command): void {
       command.argument(
         `[${kind === 'gpus' ? 'gpu' : kind.replace(/(?:es|s)$/, '')}]`,
         'only this one',
+        filled,
       );
     }
     if (kind === 'paths' || kind === 'bindings')
-      command.option('--host <host>', 'only of this host');
-    if (kind !== 'boxes' && kind !== 'hosts') command.option('--box <box>', 'only of this box');
+      command.option('--host <host>', 'only of this host', filled);
+    if (kind !== 'boxes' && kind !== 'hosts')
+      command.option('--box <box>', 'only of this box', filled);
     if (kind === 'gpus') command.option('--free', 'only those nobody has');
     if (kind === 'bindings') {
       command
         .addOption(
           new Option('--binding-state <state>', 'only those in this state').choices(STATE_WORDS),
         )
-        .option('--request-id <id>', 'only those this request made');
+        .option('--request-id <id>', 'only those this request made', filled);
     }
     command.action(async (...args: unknown[]) => {
       const id = kind === 'paths' ? undefined : (args[0] as string | undefined);
@@ -116,7 +118,7 @@ function addDescribe(program: Command): void {
     examples(
       poolCommand(describe, kind)
         .description(kind === 'gpu' ? 'a GPU node' : `a ${kind}`)
-        .argument(`<${kind}>`, kind === 'gpu' ? 'its UUID, or BOX/SLOT' : 'its id')
+        .argument(`<${kind}>`, kind === 'gpu' ? 'its UUID, or BOX/SLOT' : 'its id', filled)
         .option('--log <n>', 'entries of the log at most', whole(0, 2000), 10)
         .action(async (id: string, _options, command: Command) =>
           (await import('./commands/describe.ts')).describe(kind, id, command.optsWithGlobals()),
@@ -131,7 +133,7 @@ function withDemand(command: Command): Command {
   return command
     .requiredOption('--gpus <n>', 'how many GPU nodes: all of them or none', whole(1, MAX_GPUS))
     .requiredOption('--host <host>', 'for which host', name)
-    .option('--model <model>', 'of this model')
+    .option('--model <model>', 'of this model', filled)
     .option('--memory <bytes>', 'with at least this much memory each, as in 64MiB', size)
     .option('--same-box', 'all from one box')
     .option('--nvlink', 'all of one NVLink group')
@@ -152,7 +154,7 @@ function withWaiting(command: Command, goal: string): Command {
         .argParser(duration)
         .default(DEFAULT_TIMEOUT_NS, '30s'),
     )
-    .option('--request-id <id>', 'asked with this id before, it is not done again');
+    .option('--request-id <id>', 'asked with this id before, it is not done again', filled);
 }
 
 function addChanges(program: Command): void {

@@ -61,3 +61,30 @@ describe('the command tree', () => {
     for (const option of command.options) expect(option.description, option.flags).not.toBe('');
   });
 });
+
+describe('an empty value', () => {
+  const demand = ['--gpus', '1', '--host', 'h1'];
+
+  it.each([
+    ['down', '--purge', '--state', ''],
+    ['get', 'gpus', '--state='],
+    ['bind', ...demand, '--model', ''],
+    ['bind', ...demand, '--box-kind', ''],
+    ['bind', ...demand, '--memory', ''],
+    ['bind', ...demand, '--max-rtt', ''],
+    ['bind', ...demand, '--request-id', ''],
+    ['bind', '--gpus', '1', '--host', ''],
+    ['explain', ...demand, '--model='],
+    ['get', 'gpus', '--box', ''],
+    ['get', 'boxes', ''],
+    ['events', '--binding', ''],
+  ])(
+    'is wrong usage (regression: as if it had not been given): %s %s %s %s %s %s',
+    async (...argv) => {
+      const program = buildProgram();
+      await expect(program.parseAsync(argv, { from: 'user' })).rejects.toMatchObject({
+        code: 'commander.invalidArgument',
+      });
+    },
+  );
+});

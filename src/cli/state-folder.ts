@@ -8,15 +8,23 @@ import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
 import { errnoReason, makeFolder } from '#base/make-folder';
 import type { Identity } from '#identity/identity';
+import { UsageError } from './output.ts';
 
 /** sun_path has 108 bytes with its end mark on Linux, 104 elsewhere. */
 const MAX_SOCKET_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
 
-/** The folder of `--state`, or $DXPU_STATE, or ~/.local/state/dxpu. */
+/**
+ * The folder of `--state`, or $DXPU_STATE, or ~/.local/state/dxpu; a variable that is empty is not set.
+ * An empty option is wrong usage: whoever gave one did not mean the usual folder.
+ */
 export function stateFolder(option: string | undefined): string {
-  const chosen = option ?? process.env.DXPU_STATE;
-  if (chosen !== undefined && chosen !== '') return path.resolve(chosen);
-  const base = process.env.XDG_STATE_HOME ?? path.join(os.homedir(), '.local', 'state');
+  if (option === '') {
+    throw new UsageError('--state is empty: name a folder, or leave the option out for the usual');
+  }
+  const variable = (name: string): string | undefined => process.env[name] || undefined;
+  const chosen = option ?? variable('DXPU_STATE');
+  if (chosen !== undefined) return path.resolve(chosen);
+  const base = variable('XDG_STATE_HOME') ?? path.join(os.homedir(), '.local', 'state');
   return path.join(base, 'dxpu');
 }
 
