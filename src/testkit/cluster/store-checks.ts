@@ -236,17 +236,18 @@ export class StoreChecks {
 
   /** Each step the log tells of is one of the table. */
   #judgeSteps({ log }: Batch): void {
-    const states = new Map<string, string>();
+    const before = new Map<string, LogRecord['binding']>();
     for (const { binding } of log) {
       if (binding === undefined) continue;
-      const from = states.get(binding.id) ?? this.#mirror.bindings.get(binding.id)?.state ?? 'free';
-      const { state, failure } = binding;
-      states.set(binding.id, state);
-      if (from === state) continue;
+      const { id, state, failure } = binding;
+      const last = before.get(id) ?? this.#mirror.bindings.get(id);
+      before.set(id, binding);
+      const from = last?.state ?? 'free';
+      if (from === state && last?.failure?.reason === failure?.reason) continue;
       const to = state === 'failed' ? `failed(${failure?.reason})` : state;
       const step = `${from}>${to}`;
       this.#oracle.counts.up(step);
-      if (!STEPS.has(step)) this.#fail(STORE_OWNS, `${binding.id} goes ${step}, which is no step`);
+      if (!STEPS.has(step)) this.#fail(STORE_OWNS, `${id} goes ${step}, which is no step`);
     }
   }
 
