@@ -118,10 +118,10 @@ describe('a message that cannot be is refused, naming the field', () => {
       '3 is there twice',
     ],
     [
-      '65,537 slots',
-      box({ slots: Array.from({ length: 65_537 }, () => ({ slot: 0, state: 1 as const })) }),
+      '1,025 slots of a box',
+      box({ slots: Array.from({ length: 1025 }, () => ({ slot: 0, state: 1 as const })) }),
       'slots',
-      'at most 65536',
+      'at most 1024',
     ],
     [
       'seven BARs',

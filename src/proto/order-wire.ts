@@ -26,7 +26,7 @@ export function boxOrderToWire(order: BoxOrder): pb.BoxOrder {
 }
 
 export function boxOrderFromWire(order: pb.BoxOrder): BoxOrder {
-  const slots = field.list('', 'slots', order.slots, field.MAX_SLOTS, boxSlotFromWire);
+  const slots = field.list('', 'slots', order.slots, field.MAX_BOX_SLOTS, boxSlotFromWire);
   field.distinct('', 'slots', slots, ({ slot }) => slot);
   return {
     kind: 'box',
@@ -83,7 +83,7 @@ export function hostOrderToWire(order: HostOrder): pb.HostOrder {
 }
 
 export function hostOrderFromWire(order: pb.HostOrder): HostOrder {
-  const slots = field.list('', 'slots', order.slots, field.MAX_SLOTS, hostSlotFromWire);
+  const slots = field.list('', 'slots', order.slots, field.MAX_HOST_SLOTS, hostSlotFromWire);
   field.distinct('', 'slots', slots, ({ slot }) => slot);
   return {
     kind: 'host',

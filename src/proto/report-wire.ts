@@ -35,7 +35,7 @@ export function boxReportToWire(report: BoxReport): pb.BoxReport {
 }
 
 export function boxReportFromWire(report: pb.BoxReport): BoxReport {
-  const slots = field.list('', 'slots', report.slots, field.MAX_SLOTS, boxSlotFromWire);
+  const slots = field.list('', 'slots', report.slots, field.MAX_BOX_SLOTS, boxSlotFromWire);
   field.distinct('', 'slots', slots, ({ slot }) => slot);
   return {
     kind: 'box',
@@ -114,7 +114,7 @@ export function hostReportToWire(report: HostReport): pb.HostReport {
 }
 
 export function hostReportFromWire(report: pb.HostReport): HostReport {
-  const slots = field.list('', 'slots', report.slots, field.MAX_SLOTS, hostSlotFromWire);
+  const slots = field.list('', 'slots', report.slots, field.MAX_HOST_SLOTS, hostSlotFromWire);
   field.distinct('', 'slots', slots, ({ slot }) => slot);
   const paths = field.list('', 'paths', report.paths, field.MAX_PATHS, pathFromWire);
   // Neither name has a slash.

@@ -9,7 +9,10 @@ import { isIdentityName } from '#identity/identity';
 /** Bytes of UTF-8 in any one text. */
 export const MAX_TEXT_BYTES = 1024;
 export const MAX_SLOT = 65_535;
-export const MAX_SLOTS = MAX_SLOT + 1;
+/** GPU nodes of one chassis, with a wide margin: one report may make work for each. */
+export const MAX_BOX_SLOTS = 1024;
+/** Each virtual slot has a bus number of its own, 1 to 255. */
+export const MAX_HOST_SLOTS = 255;
 export const MAX_ENDPOINTS = 64;
 export const MAX_PEERS = 100_000;
 export const MAX_PATHS = 2 * MAX_PEERS;

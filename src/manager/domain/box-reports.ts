@@ -21,7 +21,12 @@ export interface BoxReportsParts {
   readonly faults: PoolFaults;
 }
 
+/** About the GPU nodes of one box, as long as this core lives: the log can only grow. */
+const MOST_ENTRIES = 10_000;
+
 export class BoxReports {
+  /** Log entries by box. */
+  readonly #entries = new Map<string, number>();
   readonly #parts: BoxReportsParts;
   /** Slots whose GPU node is not believed, by the UUID they claim. */
   readonly #claimants = new Map<string, Set<BoxSlot>>();
@@ -167,8 +172,19 @@ export class BoxReports {
   }
 
   #log(slot: BoxSlot, uuid: string, action: string, message: string): void {
-    const actor = `box/${slot.box.id}`;
-    this.#parts.journal.log({ actor, subjectKind: 'gpu', subject: uuid, action, message });
+    const { id } = slot.box;
+    const entries = (this.#entries.get(id) ?? 0) + 1;
+    if (entries > MOST_ENTRIES) return;
+    this.#entries.set(id, entries);
+    const last =
+      ' (the last that is written down of this box: its GPU nodes come and go too often)';
+    this.#parts.journal.log({
+      actor: `box/${id}`,
+      subjectKind: 'gpu',
+      subject: uuid,
+      action,
+      message: entries < MOST_ENTRIES ? message : message + last,
+    });
   }
 }
 

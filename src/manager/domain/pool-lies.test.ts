@@ -268,3 +268,21 @@ it('what one proxy can write into the log has an end', () => {
   expect(refusals(pool)).toHaveLength(1_000);
   expect(refusals(pool).at(-1)).toContain('the last that is written down');
 });
+
+// Regression: a box that swaps its GPU nodes as fast as it can filled the disk with a log that cannot
+// be shortened.
+it('GPU nodes that come and go for ever are written down ten thousand times', () => {
+  const pool = pair();
+  const liar = pool.boxes.get('b2');
+  const before = pool.log.length;
+  for (let turn = 0; turn < 6000; turn++) {
+    Object.assign(liar?.slot(0) ?? {}, { node: nodeOf(`made-up-${turn}`) });
+    liar?.say(false);
+    pool.run();
+  }
+  const about = pool.log.slice(before).filter(({ subjectKind }) => subjectKind === 'gpu');
+  // One entry was there before: the node that `pair` found.
+  expect(about).toHaveLength(9_999);
+  expect(about.at(-1)?.message).toContain('the last that is written down of this box');
+  expect(pool.core.gpus({ uuid: 'made-up-5999' }, '', 1).items).toHaveLength(1);
+});

@@ -35,7 +35,7 @@ describe('agents', () => {
     ['a user', 'user', 'alice', hello('alice'), 'permission_denied', 'is a user: AgentService'],
     ['another host', 'host', 'h2', hello('h1'), 'permission_denied', 'nobody speaks for another'],
     ['a box as a host', 'box', 'h1', hello('h1'), 'permission_denied', 'nobody speaks for another'],
-  ] as const)('%s is rig.refused and reported', async (_what, kind, id, says, code, words) => {
+  ] as const)('%s is refused and reported', async (_what, kind, id, says, code, words) => {
     const agent = rig.agent(await rig.issued.of(kind, id)).say(helloToWire(says));
     const error = await agent.ended;
     expect(error?.code).toBe(code);
@@ -55,7 +55,7 @@ describe('agents', () => {
     expect(rig.pool.calls).toEqual([]);
   });
 
-  it('a second live stream of one identity is rig.refused and reported, the first goes on', async () => {
+  it('a second live stream of one identity is refused and reported, the first goes on', async () => {
     const first = rig.agent(rig.h1).say(helloToWire(hello('h1')), reportToWire(report()));
     await vi.waitFor(() => expect(first.orders).toEqual([1]));
     const second = rig.agent(rig.h1).say(helloToWire(hello('h1')), reportToWire(report()));

@@ -42,7 +42,7 @@ export class KeepAlive {
     const { intervalMs, timeoutMs } = this.#options;
     const nowMs = performance.now();
     // While this process stood still nobody could be heard: that is not their fault.
-    const stoodStillMs = Math.max(0, nowMs - this.#lastRoundMs - 2 * intervalMs);
+    const stoodStillMs = Math.max(0, nowMs - this.#lastRoundMs - intervalMs);
     this.#lastRoundMs = nowMs;
     for (const [session, heardMs] of this.#heardMs) {
       if (session.destroyed || session.closed) continue;

@@ -35,7 +35,7 @@ describe('users', () => {
     ['expired', () => rig.issued.expired('user', 'bob'), 'unauthenticated', 'expired on'],
     ['of a host', () => rig.issued.of('host', 'h1'), 'permission_denied', 'is a host: PoolService'],
     ['of a manager', () => rig.issued.of('manager', 'm2'), 'permission_denied', 'is a manager'],
-  ])('one %s is rig.refused and hears why', async (_what, credentials, code, says) => {
+  ])('one %s is refused and hears why', async (_what, credentials, code, says) => {
     const error = await failure(rig.client(await credentials()).pool.getStatus({}));
     expect(error.code).toBe(code);
     expect(error.message).toContain(says);
@@ -53,7 +53,7 @@ describe('users', () => {
     );
   });
 
-  it('one without a certificate is rig.refused, and what it sends is not looked at', async () => {
+  it('one without a certificate is refused, and what it sends is not looked at', async () => {
     const session = http2.connect(`https://127.0.0.1:${rig.address.port}`, {
       ca: rig.manager.ca,
       checkServerIdentity: () => undefined,

@@ -34,8 +34,8 @@ import { poolService } from './pool-service.ts';
 const MAX_REPORT_BYTES = 32 << 20;
 /** Enough that a request of too many items is told so, not that it is too long. */
 const MAX_REQUEST_BYTES = 16 << 20;
-const MAX_STREAMS_OF_CONNECTION = 256;
-const MAX_CONNECTIONS_OF_IDENTITY = 1024;
+const MAX_STREAMS_OF_CONNECTION = 128;
+const MAX_CONNECTIONS_OF_IDENTITY = 256;
 const HANDSHAKE_WITHIN_MS = 5000;
 /** What a peer may send before it was read: a whole report of most hosts. */
 const WINDOW_BYTES = 1 << 20;
@@ -120,6 +120,7 @@ function openDoor(
   );
   server.on('connection', (socket: Socket) => guests.enter(socket));
   server.on('session', (session) => guests.greet(session));
+  server.on('secureConnection', (socket: TLSSocket) => guests.greetOld(socket));
   server.on('tlsClientError', (error, socket) => {
     const reason = new DxpuError('unavailable', `the TLS handshake failed: ${error.message}`);
     options.report.refused(refusalOf(identifyPeer(socket), reason));
@@ -202,6 +203,15 @@ class Guests {
     } else {
       this.#keepAlive.add(session);
     }
+  }
+
+  /** A connection whose handshake is done: over HTTP/1.1 one that is refused may stay no longer. */
+  greetOld(socket: TLSSocket): void {
+    if (socket.alpnProtocol === 'h2') return;
+    const peer = identifyPeer(socket);
+    if (!(peer.identity instanceof DxpuError)) return;
+    const timer = setTimeout(() => socket.destroy(), REFUSED_LIFE_MS).unref();
+    socket.once('close', () => clearTimeout(timer));
   }
 
   close(): void {

@@ -44,14 +44,42 @@ export function nodeHandler(options: NodeHandlerOptions): NodeHandler {
       refuse(response, 400, 'invalid_argument', 'this is no request: it names no host');
       return;
     }
+    if (hasOneMessage(handler.method.methodKind)) endSlowBody(request);
     handler(universal)
       .then((answer) => universalResponseToNodeResponse(answer, response))
       .catch((thrown: unknown) => {
         // Who is gone hears nothing; that is no fault of ours.
-        const isGone = universal.signal.aborted || response.destroyed || isClosed(request);
+        const isGone =
+          universal.signal.aborted ||
+          response.destroyed ||
+          isClosed(request) ||
+          GONE.has((thrown as NodeJS.ErrnoException | undefined)?.code ?? '');
         if (!isGone) options.onFault(thrown);
       });
   };
+}
+
+/** What writing to somebody who has just left ends with. */
+const GONE: ReadonlySet<string> = new Set([
+  'ERR_STREAM_DESTROYED',
+  'ERR_HTTP2_INVALID_STREAM',
+  'ERR_STREAM_WRITE_AFTER_END',
+  'ECONNRESET',
+  'EPIPE',
+]);
+
+/** How long the one message of a call may take to come in: it is kept until it is whole. */
+const BODY_WITHIN_MS = 10_000;
+
+function hasOneMessage(kind: string): boolean {
+  return kind === 'unary' || kind === 'server_streaming';
+}
+
+function endSlowBody(request: NodeServerRequest): void {
+  const timer = setTimeout(() => request.destroy(), BODY_WITHIN_MS).unref();
+  const done = (): void => clearTimeout(timer);
+  request.once('end', done);
+  request.once('close', done);
 }
 
 function isClosed(request: NodeServerRequest): boolean {

@@ -69,7 +69,7 @@ describe('requests', () => {
     expect(error.message).toContain('has 1000000 entries, at most 10000 can be');
   });
 
-  it('larger than any request may be are rig.refused before they are looked at', async () => {
+  it('larger than any request may be are refused before they are looked at', async () => {
     const { pool: rpc } = rig.client(rig.alice);
     const bindings = Array.from({ length: 300_000 }, () => 'x'.repeat(63));
     const error = await failure(rpc.unbind({ requestId: 'r1', bindings }));
