@@ -19,13 +19,14 @@ export interface LogOptions {
   readonly onLost?: (error: DxpuError) => void;
   /** A lost one goes on. */
   readonly onResumed?: () => void;
+  /** A first stream that does not come to be is a loss too; otherwise it is an error. */
+  readonly mayBeAway?: boolean;
   /** After a loss: for how long to try again. Infinity by default. */
   readonly resumeWithinMs?: number;
 }
 
 /**
- * What Watch sends, each entry once and in order, whatever becomes of the manager meanwhile. The first
- * stream must come to be; ends with `cancelled` when `signal` aborts.
+ * What Watch sends, each entry once and in order, whatever becomes of the manager meanwhile. Ends with `cancelled` when `signal` aborts.
  */
 export async function* followLog(
   pool: PoolConnection,
@@ -55,7 +56,8 @@ export async function* followLog(
     } catch (thrown) {
       const error = DxpuError.from(thrown);
       if (error.code === 'out_of_range' && isBegun) throw rewound(after, error);
-      if (!isLoss(error) || !isBegun || options.signal?.aborted === true) throw error;
+      if (!isLoss(error) || options.signal?.aborted === true) throw error;
+      if (!isBegun && options.mayBeAway !== true) throw error;
       if (lost === undefined) {
         lost = { error, atMs: performance.now() };
         options.onLost?.(error);

@@ -1,8 +1,8 @@
 /** `dxpu describe`: one thing of the pool with all there is to say of it, and what happened to it last. */
-import { DxpuError } from '#base/errors';
 import {
   type Binding,
   BindingSchema,
+  BindingState,
   type Box,
   BoxSchema,
   type Gpu,
@@ -26,6 +26,7 @@ import {
 } from '../pool-connection.ts';
 import { all, bindingPages, boxPages, gpuPages, hostPages, pathPages } from '../pool-lists.ts';
 import { followLog } from '../pool-log.ts';
+import { notFound } from '../pool-not-found.ts';
 import { plainOf, stateWord, timeOf } from '../pool-plain.ts';
 import type { DescribeKind } from '../pool-words.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
@@ -209,10 +210,11 @@ function bindingFields(binding: Binding): Fields {
   const bars = attachment?.bars.map(
     (bar) => `BAR${bar.index} ${formatSize(Number(bar.sizeBytes))} at ${hex(bar.address)}`,
   );
+  const isFree = binding.state === BindingState.FREE;
   const yes = (is: boolean): string => (is ? 'on' : 'off');
   return [
     ['binding', binding.id],
-    ['state', `${bindingState(binding)}${binding.leaving ? ', to be given back' : ''}`],
+    ['state', `${bindingState(binding)}${binding.leaving && !isFree ? ', to be given back' : ''}`],
     [
       'failure',
       failure === undefined
@@ -228,7 +230,9 @@ function bindingFields(binding: Binding): Fields {
     [
       'live',
       live === undefined
-        ? 'unknown: not both proxies report'
+        ? isFree
+          ? ''
+          : 'unknown: not both proxies report'
         : `memory space ${yes(live.memoryEnable)}, bus master ${yes(live.busMaster)}, ` +
           `${live.inUse ? 'in use' : 'not in use'}` +
           (live.roundTripNs === 0 ? '' : `, round trip ${formatDuration(live.roundTripNs)}`),
@@ -261,19 +265,10 @@ function keepLast(log: LogEntry[], entry: LogEntry, count: number): void {
 const plainLog = (log: readonly LogEntry[]): unknown[] =>
   log.map((entry) => plainOf(LogEntrySchema, entry));
 
-function only<T>(found: readonly T[], what: string, id: string): T {
+function only<T>(found: readonly T[], what: Parameters<typeof notFound>[0], id: string): T {
   const [first] = found;
   if (first === undefined) throw notFound(what, id);
   return first;
-}
-
-function notFound(what: string, id: string): DxpuError {
-  const list = { box: 'boxes', host: 'hosts', 'GPU node': 'gpus' }[what] ?? 'bindings';
-  return new DxpuError(
-    'not_found',
-    `there is no ${what} ${JSON.stringify(id.slice(0, 80))}; dxpu get ${list} shows those there are`,
-    { details: { id } },
-  );
 }
 
 type Fields = readonly (readonly [name: string, value: string])[];

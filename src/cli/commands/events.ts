@@ -1,4 +1,5 @@
 /** `dxpu events`: the pool's log, from any position on. */
+import { DxpuError } from '#base/errors';
 import { ListPrinter } from '../list-printer.ts';
 import { printNote, UsageError } from '../output.ts';
 import { LOG } from '../pool-columns.ts';
@@ -10,6 +11,7 @@ import {
   withPool,
 } from '../pool-connection.ts';
 import { followLog } from '../pool-log.ts';
+import { pause } from '../pool-request.ts';
 
 export interface EventsOptions extends PoolOptions {
   readonly follow?: boolean;
@@ -20,6 +22,7 @@ export interface EventsOptions extends PoolOptions {
 
 /** A log that is read to its end waits this long for a manager that went away meanwhile. */
 const RESUME_WITHIN_MS = 30_000;
+const ASK_AGAIN_MS = 500;
 
 export async function events(options: EventsOptions): Promise<void> {
   if (options.after !== undefined && options.last !== undefined) {
@@ -41,10 +44,11 @@ export async function eventsOf(
   const printer = new ListPrinter(options.output, LOG);
   const follow = options.follow === true;
   try {
-    const after = options.after ?? (await positionBefore(pool, options.last));
+    const after = options.after ?? (await positionBefore(pool, options, signal));
     const log = followLog(pool, {
       after,
       follow,
+      mayBeAway: follow,
       signal,
       ...(options.binding === undefined ? {} : { binding: options.binding }),
       ...(follow ? {} : { resumeWithinMs: RESUME_WITHIN_MS }),
@@ -60,8 +64,23 @@ export async function eventsOf(
   if (!follow) await printer.end();
 }
 
-async function positionBefore(pool: PoolConnection, last: number | undefined): Promise<number> {
+/** With `follow` asks until the manager answers. */
+async function positionBefore(
+  pool: PoolConnection,
+  { last, follow }: EventsOptions,
+  signal: AbortSignal,
+): Promise<number> {
   if (last === undefined) return 0;
-  const { position } = await pool.pool.getStatus({});
-  return Math.max(0, Number(position) - last);
+  for (let isNoted = false; ; isNoted = true) {
+    try {
+      const { position } = await pool.pool.getStatus({}, { signal });
+      if (isNoted) printNote('the manager is back');
+      return Math.max(0, Number(position) - last);
+    } catch (thrown) {
+      const error = DxpuError.from(thrown);
+      if (follow !== true || signal.aborted || error.code !== 'unavailable') throw error;
+      if (!isNoted) printNote(`${lossText(error, pool)}; waiting for it`);
+    }
+    await pause(ASK_AGAIN_MS);
+  }
 }

@@ -7,7 +7,8 @@ import {
   type PoolOptions,
   withPool,
 } from '../pool-connection.ts';
-import { bindingPages, boxPages, gpuPages, hostPages, pathPages } from '../pool-lists.ts';
+import { all, bindingPages, boxPages, gpuPages, hostPages, pathPages } from '../pool-lists.ts';
+import { notFound } from '../pool-not-found.ts';
 import { stateOfWord } from '../pool-plain.ts';
 import type { GetKind } from '../pool-words.ts';
 
@@ -35,19 +36,21 @@ export async function getFrom(
   const byId = id === undefined ? {} : { id };
   const byHost = host === undefined ? {} : { host };
   const byBox = box === undefined ? {} : { box };
+  const check = (): Promise<void> => checkNames(pool, kind, id, options);
   try {
     switch (kind) {
       case 'boxes':
-        return await print(boxPages(pool, byId), BOXES, output);
+        return await print(boxPages(pool, byId), BOXES, output, check);
       case 'hosts':
-        return await print(hostPages(pool, byId), HOSTS, output);
+        return await print(hostPages(pool, byId), HOSTS, output, check);
       case 'gpus': {
         const byUuid = id === undefined ? {} : { uuid: id };
         const freeOnly = options.free === true;
-        return await print(gpuPages(pool, { ...byUuid, ...byBox, freeOnly }), GPUS, output);
+        const filter = { ...byUuid, ...byBox, freeOnly };
+        return await print(gpuPages(pool, filter), GPUS, output, check);
       }
       case 'paths':
-        return await print(pathPages(pool, { ...byHost, ...byBox }), PATHS, output);
+        return await print(pathPages(pool, { ...byHost, ...byBox }), PATHS, output, check);
       case 'bindings': {
         const state = stateOfWord(options.bindingState ?? '');
         const { requestId } = options;
@@ -58,7 +61,7 @@ export async function getFrom(
           ...(state === undefined ? {} : { state }),
           ...(requestId === undefined ? {} : { requestId }),
         };
-        return await print(bindingPages(pool, filter), BINDINGS, output);
+        return await print(bindingPages(pool, filter), BINDINGS, output, check);
       }
     }
   } catch (error) {
@@ -66,12 +69,41 @@ export async function getFrom(
   }
 }
 
+/** `check` is made of a list without items, before it says that there are none. */
 async function print<T>(
   pages: AsyncIterable<readonly T[]>,
   shape: ListShape<T>,
   output: GetOptions['output'],
+  check: () => Promise<void>,
 ): Promise<void> {
   const printer = new ListPrinter(output, shape);
-  for await (const page of pages) await printer.add(page);
+  let isEmpty = true;
+  for await (const page of pages) {
+    isEmpty &&= page.length === 0;
+    await printer.add(page);
+  }
+  if (isEmpty) await check();
   await printer.end();
+}
+
+/** Fails for a name that nothing of the pool has: more often a slip than a filter. */
+async function checkNames(
+  pool: PoolConnection,
+  kind: GetKind,
+  id: string | undefined,
+  { host, box }: GetOptions,
+): Promise<void> {
+  const isNone = async (list: Parameters<typeof all>[0]): Promise<boolean> =>
+    (await all(list)).length === 0;
+  if (id !== undefined) {
+    if (kind === 'boxes') throw notFound('box', id);
+    if (kind === 'hosts') throw notFound('host', id);
+    if (kind === 'gpus' && (await isNone(gpuPages(pool, { uuid: id }))))
+      throw notFound('GPU node', id);
+    if (kind === 'bindings' && (await isNone(bindingPages(pool, { id }))))
+      throw notFound('binding', id);
+  }
+  if (host !== undefined && (await isNone(hostPages(pool, { id: host }))))
+    throw notFound('host', host);
+  if (box !== undefined && (await isNone(boxPages(pool, { id: box })))) throw notFound('box', box);
 }

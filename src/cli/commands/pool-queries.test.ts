@@ -63,7 +63,12 @@ a-long-name  away       nvswitch           8     3
     const asked: (ListGpusRequest | ListBindingsRequest)[] = [];
     const pool = new FakePool({
       listGpus: (request) => (asked.push(request), {}),
-      listBindings: (request) => (asked.push(request), {}),
+      listBindings: (request) => {
+        asked.push(request);
+        return { bindings: request.host === '' ? [BOUND] : [] };
+      },
+      listBoxes: () => ({ boxes: [{ id: 'b1' }] }),
+      listHosts: () => ({ hosts: [{ id: 'h1' }] }),
     });
     const { stdout, stderr } = await printed(async () => {
       await getFrom(pool, 'gpus', undefined, { ...TABLE, box: 'b1', free: true });
@@ -77,6 +82,8 @@ a-long-name  away       nvswitch           8     3
     expect(asked).toMatchObject([
       { uuid: '', box: 'b1', freeOnly: true },
       { id: 'b7', host: 'h1', box: '', state: BindingState.FAILED, requestId: 'r1' },
+      // Whether it is there at all, as none of that name fits.
+      { id: 'b7', host: '', box: '', state: BindingState.UNSPECIFIED, requestId: '' },
     ]);
     // Nothing is an answer too; what is read by programs stays empty.
     expect(stdout).toBe('');
@@ -97,6 +104,44 @@ a-long-name  away       nvswitch           8     3
     expect(JSON.parse(second)).toMatchObject({ id: 'b8', state: 'unspecified' });
     const yaml = await printed(() => getFrom(pool, 'bindings', undefined, { output: 'yaml' }));
     expect(parse(yaml.stdout)).toMatchObject([{ id: 'b7', leaving: false }, { id: 'b8' }]);
+  });
+
+  it.each([
+    ['boxes', 'nix', {}, 'there is no box "nix"; dxpu get boxes shows'],
+    ['hosts', 'nix', {}, 'there is no host "nix"; dxpu get hosts shows'],
+    ['gpus', 'nix', {}, 'there is no GPU node "nix"; dxpu get gpus shows'],
+    ['bindings', 'nix', {}, 'there is no binding "nix"; dxpu get bindings shows'],
+    ['gpus', undefined, { box: 'nix' }, 'there is no box "nix"'],
+    ['paths', undefined, { host: 'nix' }, 'there is no host "nix"'],
+    ['bindings', undefined, { host: 'h1', box: 'nix' }, 'there is no box "nix"'],
+  ] as const)('%s %s of %j, which is not there, is an error', async (kind, id, filter, message) => {
+    const pool = new FakePool({
+      listBoxes: () => ({}),
+      listHosts: (request) => ({ hosts: request.id === 'h1' ? [{ id: 'h1' }] : [] }),
+      listGpus: () => ({}),
+      listPaths: () => ({}),
+      listBindings: () => ({}),
+    });
+    const { stdout, thrown } = await printed(() =>
+      getFrom(pool, kind, id, { output: 'yaml', ...filter }),
+    );
+    expect(stdout).toBe('');
+    expect(thrown).toMatchObject({
+      code: 'not_found',
+      message: expect.stringContaining(message),
+    });
+  });
+
+  it('of a box that is there and has none is an empty list', async () => {
+    const pool = new FakePool({
+      listBoxes: () => ({ boxes: [{ id: 'b1' }] }),
+      listGpus: () => ({}),
+    });
+    const { stdout, thrown } = await printed(() =>
+      getFrom(pool, 'gpus', undefined, { output: 'yaml', box: 'b1', free: true }),
+    );
+    expect(thrown).toBeUndefined();
+    expect(stdout).toBe('[]\n');
   });
 
   it('of nobody says where it asked, and the way out', async () => {
@@ -140,7 +185,8 @@ asked for by: user/alice, request r1
 
   it('shows the end of one that was given back, from the log', async () => {
     const pool = new FakePool({ listBindings: () => ({}) });
-    const gone = create(BindingSchema, { ...BOUND, state: BindingState.FREE });
+    // As the manager logs it; what it was to become has come true.
+    const gone = create(BindingSchema, { ...BOUND, state: BindingState.FREE, leaving: true });
     pool.append({ action: 'free', subjectKind: 'binding', subject: 'b7', binding: gone });
     const { stdout } = await printed(() =>
       describeOf(pool, 'binding', 'b7', { ...TABLE, log: 10 }),
@@ -318,4 +364,32 @@ describe('events', () => {
       message: expect.stringContaining('no longer reaches position 2'),
     });
   });
+
+  it.each([{}, { last: 2 }])(
+    '--follow %j waits for a manager that is away from the start (regression: status 1)',
+    async (more) => {
+      let isAway = true;
+      const fake: FakePool = new FakePool({
+        getStatus: () => {
+          if (isAway) throw new ConnectError('nobody listens there', Code.Unavailable);
+          return { position: BigInt(fake.log.length) };
+        },
+      });
+      for (const action of ['a1', 'a2']) fake.append({ action });
+      fake.cut();
+      const stop = new AbortController();
+      const texts = { stdout: '', stderr: '' };
+      const options = { ...TABLE, follow: true, ...more };
+      const running = printed(() => eventsOf(fake, options, stop.signal), texts);
+      await expect.poll(() => texts.stderr).toContain('no answer from the manager');
+      isAway = false;
+      fake.mend();
+      await expect.poll(() => texts.stdout, { timeout: 5000 }).toContain('a2');
+      stop.abort();
+      const { stdout, stderr, thrown } = await running;
+      expect(thrown).toBeUndefined();
+      expect(actions(stdout)).toEqual(['a1', 'a2']);
+      expect(stderr.match(/no answer from the manager/g)).toHaveLength(1);
+    },
+  );
 });
