@@ -59,10 +59,12 @@ export function examples(command: Command, lines: readonly string[]): Command {
   );
 }
 
+/** Without a default of commander's, which shows none where the value depends on the environment. */
 export const stateOption = (): Option =>
-  new Option('--state <folder>', 'where running processes are found; $DXPU_STATE')
-    .argParser(filled)
-    .default(undefined, '~/.local/state/dxpu');
+  new Option(
+    '--state <folder>',
+    'where running processes are found (default: $DXPU_STATE, or ~/.local/state/dxpu)',
+  ).argParser(filled);
 
 export const processOption = (): Option =>
   new Option('--process <name>', 'which process, where several run: host-h1, box-b1, manager-m1');

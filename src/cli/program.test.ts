@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { USUAL_SIZES } from './pool-words.ts';
 import { buildProgram } from './program.ts';
 
 function* commandsOf(parent: Command, prefix: string): Generator<[string, Command]> {
@@ -59,6 +60,26 @@ describe('the command tree', () => {
     const [, examples = ''] = help.split('Examples:');
     expect(examples).toContain(`dxpu ${name} `.trimEnd());
     for (const option of command.options) expect(option.description, option.flags).not.toBe('');
+  });
+});
+
+/** The help of a command, its lines put together. */
+function helpOf(name: string): string {
+  const command = buildProgram().commands.find((one) => one.name() === name);
+  return command?.helpInformation().replaceAll(/\s+/g, ' ') ?? '';
+}
+
+describe('defaults in help', () => {
+  it.each(['bind', 'unbind', 'retry'])('of %s: the timeout as people write it', (name) => {
+    expect(helpOf(name)).toMatch(/--timeout <duration> [^(]*\(default: 30s\)/);
+  });
+
+  it('of up: the sizes of a new pool', () => {
+    for (const size of ['boxes', 'gpus', 'hosts', 'slots'] as const) {
+      expect(helpOf('up')).toMatch(
+        new RegExp(`--${size} <n> [^(]*\\(default: ${USUAL_SIZES[size]}, or as before\\)`),
+      );
+    }
   });
 });
 

@@ -98,16 +98,15 @@ function addWholePool(program: Command): void {
   );
 }
 
-/** Given or not matters: a pool that is there keeps its sizes. */
+/** Given or not matters: a pool that is there keeps its sizes. So the usual one is text alone. */
 function sizeOption(
   word: keyof typeof USUAL_SIZES,
   text: string,
   low: number,
   high: number,
 ): Option {
-  return new Option(`--${word} <n>`, `how many ${text}`)
-    .argParser(whole(low, high))
-    .default(undefined, `${USUAL_SIZES[word]}, or as before`);
+  const usual = `(default: ${USUAL_SIZES[word]}, or as before)`;
+  return new Option(`--${word} <n>`, `how many ${text} ${usual}`).argParser(whole(low, high));
 }
 
 const PROCESS_TEXTS = {
