@@ -97,6 +97,26 @@ export const BINDINGS: ListShape<Binding> = shapeOf(BindingSchema, 'no bindings'
   { title: 'generation', cell: ({ generation }) => Number(generation) },
 ]);
 
+const WHERE: ReadonlySet<string> = new Set(['host', 'vslot', 'box', 'slot', 'model', 'path']);
+
+/** Bindings of a dry run: where they would be, without what only a binding has. */
+export const WOULD_BE_BOUND: ListShape<Binding> = {
+  none: 'nothing would be bound',
+  columns: [
+    { title: 'state', cell: () => 'would be bound' },
+    ...BINDINGS.columns.filter(({ title }) => WHERE.has(title)),
+  ],
+  plain: ({ host, hostSlot, box, boxSlot, gpu, model, path }) => ({
+    host,
+    hostSlot,
+    box,
+    boxSlot,
+    gpu,
+    model,
+    path,
+  }),
+};
+
 /** `failed(link-down)`: the reason is what one looks for. */
 export function bindingState({ state, failure }: Binding): string {
   const word = stateWord(state);

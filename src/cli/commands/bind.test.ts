@@ -122,6 +122,22 @@ describe('bind', () => {
     });
   });
 
+  it('--dry-run shows what would be bound, without ids, states and generations', async () => {
+    const planned = { host: 'h1', hostSlot: 1, box: 'b1', boxSlot: 3, gpu: 'u3', model: 'm' };
+    const pool = new FakePool({ bind: () => ({ bindings: [{ ...planned, path: 'p0' }] }) });
+    const table = await printed(() => bindOn(pool, { ...OPTIONS, dryRun: true }));
+    expect(table.stdout).toBe(
+      `state           host  vslot  box  slot  model  path
+would be bound  h1        1  b1      3  m      p0
+`,
+    );
+    const json = await printed(() => bindOn(pool, { ...OPTIONS, dryRun: true, output: 'json' }));
+    expect(JSON.parse(json.stdout)).toEqual({
+      dryRun: true,
+      bindings: [{ ...planned, path: 'p0' }],
+    });
+  });
+
   it('repeats a call that broke under the same id, and says so once', async () => {
     const ids: string[] = [];
     const pool = new FakePool({
@@ -357,6 +373,30 @@ describe('unbind and retry', () => {
     const { thrown } = await printed(() => unbindOn(pool, ['b1'], { ...OPTIONS, wait: true }));
     expect((thrown as DxpuError).message).toContain(
       'still there: b1: look with dxpu describe binding b1; dxpu unbind --force b1',
+    );
+  });
+
+  it('unbind --force that is stuck does not advise to --force (regression)', async () => {
+    const stuck = { failure: failure('box-unreachable', false), leaving: true };
+    const pool = new FakePool({
+      unbind: () => ({ bindings: [binding('b1', BindingState.FAILED, stuck)] }),
+    });
+    const options = { ...OPTIONS, wait: true, force: true };
+    const { thrown } = await printed(() => unbindOn(pool, ['b1'], options));
+    expect((thrown as DxpuError).message).toContain('dxpu get boxes shows which are away');
+    expect((thrown as DxpuError).message).not.toContain('--force');
+  });
+
+  it('retry of an attached one says that there is nothing to retry', async () => {
+    const pool = new FakePool({
+      retry: () => ({
+        bindings: [binding('b1', BindingState.ATTACHED), binding('b2', BindingState.FAILED)],
+      }),
+    });
+    const { stderr } = await printed(() => retryOn(pool, ['b1', 'b2'], OPTIONS));
+    expect(stderr).toBe(
+      'binding b1 is attached: nothing to retry\n' +
+        'follow with dxpu events --follow --binding b2, or use --wait next time\n',
     );
   });
 

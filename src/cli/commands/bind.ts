@@ -8,7 +8,7 @@ import {
 } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { ListPrinter } from '../list-printer.ts';
 import { printData, printLine, printNote } from '../output.ts';
-import { BINDINGS, bindingState } from '../pool-columns.ts';
+import { BINDINGS, bindingState, WOULD_BE_BOUND } from '../pool-columns.ts';
 import { type PoolConnection, type PoolOptions, withPool } from '../pool-connection.ts';
 import { type DemandOptions, demandOf, spelledOut } from '../pool-demand.ts';
 import { plainOf } from '../pool-plain.ts';
@@ -17,6 +17,8 @@ import { isStuck, waitForBindings, type WaitGoal, type WaitResult } from '../poo
 import { formatDuration } from '../quantity.ts';
 
 interface ChangeOptions extends PoolOptions {
+  /** Of `unbind` alone. */
+  readonly force?: boolean;
   readonly wait?: boolean;
   /** Nanoseconds, for everything. */
   readonly timeout: number;
@@ -29,9 +31,7 @@ export interface BindOptions extends ChangeOptions, DemandOptions {
   readonly retry: boolean;
 }
 
-export interface UnbindOptions extends ChangeOptions {
-  readonly force?: boolean;
-}
+export type UnbindOptions = ChangeOptions;
 
 export const bind = (options: BindOptions): Promise<void> =>
   withPool(options, (pool) => bindOn(pool, options));
@@ -67,12 +67,23 @@ export async function retryOn(
   options: ChangeOptions,
 ): Promise<void> {
   const bindings = [...new Set(ids)];
-  await change(pool, options, 'attached', (requestId, call) =>
-    pool.pool.retry({ requestId, bindings }, call),
+  await change(
+    pool,
+    options,
+    'attached',
+    (requestId, call) => pool.pool.retry({ requestId, bindings }, call),
+    (answer) => {
+      for (const binding of answer.bindings.filter(isAttached)) {
+        printNote(`binding ${binding.id} is attached: nothing to retry`);
+      }
+    },
   );
 }
 
 type Answer = Pick<BindResponse, 'bindings'>;
+
+const isAttached = ({ state, leaving }: Binding): boolean =>
+  state === BindingState.ATTACHED && !leaving;
 
 /** `goal` undefined: nothing is changed, there is nothing to wait for. */
 async function change(
@@ -80,6 +91,7 @@ async function change(
   options: ChangeOptions,
   goal: WaitGoal | undefined,
   call: (requestId: string, options: { timeoutMs?: number }) => Promise<Answer>,
+  onAnswer: (answer: Answer) => void = () => {},
 ): Promise<void> {
   const deadline = new Deadline(options.timeout);
   const requestId = options.requestId ?? newRequestId();
@@ -95,17 +107,19 @@ async function change(
   } catch (error) {
     throw spelledOut(DxpuError.from(error));
   }
+  if (goal === undefined) return printPlanned(answer.bindings, options);
+  onAnswer(answer);
   if (!wait) {
-    await printBindings(answer.bindings, options, goal === undefined ? undefined : requestId);
-    if (options.output === 'table' && goal !== undefined) adviseToLook(answer.bindings, goal);
+    await printBindings(answer.bindings, options, requestId);
+    if (options.output === 'table') adviseToLook(answer.bindings, goal);
     return;
   }
   const result = await waitForBindings(pool, answer.bindings, position, goal, deadline);
   await printBindings(result.bindings, options, requestId);
   if (result.end === 'interrupted') {
-    printNote(`not waiting any more; ${whatStays(result, goal)}`);
+    printNote(`not waiting any more; ${whatStays(result, goal, options)}`);
     process.exitCode = 130;
-  } else if (result.end !== 'reached') throw unreached(result, goal, options.timeout);
+  } else if (result.end !== 'reached') throw unreached(result, goal, options);
 }
 
 /** Nothing of what the request causes comes before it in the log. */
@@ -124,11 +138,11 @@ async function currentPosition(
 async function printBindings(
   bindings: readonly Binding[],
   { output }: PoolOptions,
-  requestId: string | undefined,
+  requestId: string,
 ): Promise<void> {
   if (output !== 'table') {
     const plain = bindings.map((binding) => plainOf(BindingSchema, binding));
-    await printData({ ...(requestId === undefined ? {} : { requestId }), bindings: plain }, output);
+    await printData({ requestId, bindings: plain }, output);
     return;
   }
   const printer = new ListPrinter(output, BINDINGS);
@@ -137,8 +151,17 @@ async function printBindings(
   if (bindings.length === 0) printLine('done before; its bindings are gone');
 }
 
+/** Of a dry run: nothing has an id, a state or a generation. */
+async function printPlanned(bindings: readonly Binding[], { output }: PoolOptions): Promise<void> {
+  if (output === 'table') {
+    await new ListPrinter(output, WOULD_BE_BOUND).add(bindings);
+    return;
+  }
+  await printData({ dryRun: true, bindings: bindings.map(WOULD_BE_BOUND.plain) }, output);
+}
+
 function adviseToLook(bindings: readonly Binding[], goal: WaitGoal): void {
-  const [first] = bindings;
+  const [first] = goal === 'attached' ? bindings.filter((one) => !isAttached(one)) : bindings;
   if (first === undefined) return;
   printNote(
     goal === 'attached'
@@ -147,7 +170,7 @@ function adviseToLook(bindings: readonly Binding[], goal: WaitGoal): void {
   );
 }
 
-function unreached(result: WaitResult, goal: WaitGoal, timeoutNs: number): DxpuError {
+function unreached(result: WaitResult, goal: WaitGoal, options: ChangeOptions): DxpuError {
   const stuck = result.bindings.filter((binding) => isStuck(binding, goal));
   const failed = stuck.map((binding) => {
     const { message = goal === 'attached' ? 'somebody gives it back' : '' } = binding.failure ?? {};
@@ -156,11 +179,11 @@ function unreached(result: WaitResult, goal: WaitGoal, timeoutNs: number): DxpuE
   const what =
     result.end === 'stuck'
       ? failed.join('\n')
-      : `not all ${goal} within ${formatDuration(timeoutNs)}` +
+      : `not all ${goal} within ${formatDuration(options.timeout)}` +
         (result.lost === undefined ? '' : `: ${result.lost}`);
   return new DxpuError(
     result.end === 'stuck' ? 'failed_precondition' : 'deadline_exceeded',
-    `${what}\n${whatStays(result, goal)}`,
+    `${what}\n${whatStays(result, goal, options)}`,
     {
       details: {
         bindings: result.bindings.map((binding) => ({
@@ -174,14 +197,25 @@ function unreached(result: WaitResult, goal: WaitGoal, timeoutNs: number): DxpuE
 }
 
 /** How things stand, and the ways on and back. */
-function whatStays({ bindings }: WaitResult, goal: WaitGoal): string {
+function whatStays(
+  { bindings }: WaitResult,
+  goal: WaitGoal,
+  { force }: { readonly force?: boolean },
+): string {
   const left = bindings.filter(({ state }) => state !== BindingState.FREE).map(({ id }) => id);
   const [first = ''] = left;
   if (left.length === 0) return 'no binding is left';
   const ids = left.join(' ');
-  return goal === 'attached'
-    ? `the bindings stay (${left.join(', ')}): look with dxpu describe binding ${first}, try again ` +
-        `with dxpu retry ${ids}, give them back with dxpu unbind ${ids}`
-    : `still there: ${left.join(', ')}: look with dxpu describe binding ${first}; ` +
-        `dxpu unbind --force ${ids} does not wait for the host's programs`;
+  if (goal === 'attached') {
+    return (
+      `the bindings stay (${left.join(', ')}): look with dxpu describe binding ${first}, try again ` +
+      `with dxpu retry ${ids}, give them back with dxpu unbind ${ids}`
+    );
+  }
+  const still = `still there: ${left.join(', ')}: look with dxpu describe binding ${first}; `;
+  // It waits for no host; a box that still has the row may let its host in.
+  return force === true
+    ? `${still}they end by themselves once the agents of their boxes are connected: dxpu get boxes ` +
+        'shows which are away'
+    : `${still}dxpu unbind --force ${ids} does not wait for the host's programs`;
 }
