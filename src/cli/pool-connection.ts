@@ -13,6 +13,7 @@ import {
 import type { PoolClient } from '#manager/rpc/pool-client';
 import { ConfigFile } from './config-file.ts';
 import * as schema from './config-schema.ts';
+import { withOptionNames } from './option-names.ts';
 import { type OutputFormat, UsageError } from './output.ts';
 import { clientFile } from './pool-folder.ts';
 import { stateFolder } from './state-folder.ts';
@@ -140,7 +141,7 @@ function userCredentials(files: CredentialFiles): TlsCredentials {
  * manager say all that by themselves.
  */
 export function poolFailure(thrown: unknown, pool: Pick<PoolConnection, 'address'>): DxpuError {
-  const error = DxpuError.from(thrown);
+  const error = withOptionNames(DxpuError.from(thrown));
   if (error.code !== 'unavailable') return error;
   return new DxpuError(
     'unavailable',

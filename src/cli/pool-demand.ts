@@ -6,6 +6,7 @@ import {
   type Refusal,
   RefusalSchema,
 } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { withOptionNames } from './option-names.ts';
 import { formatTable } from './output.ts';
 import { plainOf } from './pool-plain.ts';
 
@@ -43,10 +44,10 @@ export function refusalText({ summary, reasons }: Refusal): string {
   return `${summary}\n${formatTable(['gpus', 'reason', ''], rows)}`;
 }
 
-/** A refusal of the manager with its reasons spelt out; any other error as it is. */
+/** A refusal of the manager with its reasons spelt out; other errors name options. */
 export function spelledOut(error: DxpuError): DxpuError {
   const { refusal } = error.details;
-  if (!isRefusal(refusal)) return error;
+  if (!isRefusal(refusal)) return withOptionNames(error);
   return new DxpuError(error.code, refusalText(refusal), {
     details: { ...error.details, refusal: plainOf(RefusalSchema, refusal) },
     cause: error,
