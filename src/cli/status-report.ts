@@ -76,3 +76,18 @@ export async function allStatus(
   }
   return { statuses, problems };
 }
+
+/** A table for machines: what `tableText` shows, each row with the state of its slot. */
+export function plainTable(status: ProxyStatus): object {
+  const { kind, id, manager } = status;
+  const slots = new Map(status.slots.map((slot) => [slot.slot, slot]));
+  const withState = <R extends object>(row: R, slot: number): object => {
+    const { state, reason } = slots.get(slot) ?? {};
+    return { ...row, state, reason };
+  };
+  const rows =
+    status.kind === 'host'
+      ? status.table.map((row) => withState(row, row.virtualSlot))
+      : status.table.map((row) => withState(row, row.slot));
+  return { kind, id, manager, rows };
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
-import type { BoxStatus, HostStatus } from './status-report.ts';
+import { type BoxStatus, type HostStatus, plainTable } from './status-report.ts';
 import { countsText, linkText, managerText, statusText, tableText } from './status-text.ts';
 
 const counters: CounterReport = {
@@ -57,6 +57,28 @@ describe('a slot that is not in use', () => {
       '  virtual slot 0: contained under generation 7\n    the box restarted; raise its generation\n' +
         '  virtual slot 1: ready',
     );
+  });
+});
+
+describe('a table for machines', () => {
+  it('has the states, the reasons and the manager that the text has', () => {
+    const since = '2026-01-02T03:04:05.678Z';
+    const manager = { address: '10.0.0.1:7000', connected: true, since, problem: undefined };
+    const row = { virtualSlot: 0, used: true } as HostStatus['table'][number];
+    const plain = plainTable({ ...status, table: [row], manager });
+    expect(JSON.parse(JSON.stringify(plain))).toEqual({
+      kind: 'host',
+      id: status.id,
+      manager: { address: '10.0.0.1:7000', connected: true, since },
+      rows: [
+        {
+          virtualSlot: 0,
+          used: true,
+          state: 'contained',
+          reason: 'the box restarted; raise its generation',
+        },
+      ],
+    });
   });
 });
 

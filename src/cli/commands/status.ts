@@ -8,7 +8,13 @@ import { knownLogFile } from '../pool-folder.ts';
 import { plainOf } from '../pool-plain.ts';
 import { stateFolder } from '../state-folder.ts';
 import { poolSummary } from '../status-pool.ts';
-import { allStatus, isProxy, type ProcessSelection, type ProcessStatus } from '../status-report.ts';
+import {
+  allStatus,
+  isProxy,
+  plainTable,
+  type ProcessSelection,
+  type ProcessStatus,
+} from '../status-report.ts';
 import { statusText, tableText } from '../status-text.ts';
 
 type StatusOptions = ProcessSelection & PoolOptions;
@@ -69,8 +75,7 @@ export async function tables(options: StatusOptions): Promise<void> {
   const { statuses, problems } = await allStatus(options);
   const proxies = statuses.filter(isProxy);
   if (options.output !== 'table') {
-    const rows = proxies.map(({ kind, id, table }) => ({ kind, id, rows: table }));
-    await printData({ tables: rows }, options.output);
+    await printData({ tables: proxies.map(plainTable) }, options.output);
   } else if (proxies.length > 0) {
     const texts = proxies.map((one) => `${one.kind} ${one.id}\n${tableText(one)}`);
     printLine(texts.join('\n\n'));
