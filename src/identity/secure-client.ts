@@ -11,7 +11,7 @@ import {
   expectIdentity,
   identityOfNames,
   secureOptions,
-  type TlsCredentials,
+  type PemTexts,
 } from './tls-identity.ts';
 
 /**
@@ -19,7 +19,7 @@ import {
  * when it is another; `connectionFault` says why.
  */
 export function secureClientOptions(
-  credentials: TlsCredentials,
+  credentials: PemTexts,
   expected: ExpectedPeer,
 ): ConnectionOptions {
   return {

@@ -130,8 +130,12 @@ export function certificateFault(
 }
 
 /** PEM texts of one process: its CA, its certificate, its key, and who it is. */
-export interface TlsCredentials {
+export interface TlsCredentials extends PemTexts {
   readonly identity: Identity;
+}
+
+/** A CA, a certificate of it, and its private key. */
+export interface PemTexts {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
@@ -271,7 +275,7 @@ export function parsePrivateKey(pem: string, file: string): KeyObject {
 }
 
 /** What both sides put into their TLS options: own CA alone, TLS 1.3 alone. */
-export function secureOptions(credentials: TlsCredentials): SecureContextOptions {
+export function secureOptions(credentials: PemTexts): SecureContextOptions {
   return {
     ca: credentials.ca,
     cert: credentials.cert,

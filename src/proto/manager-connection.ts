@@ -11,7 +11,7 @@ import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { DxpuError } from '#base/errors';
 import { secureClientOptions } from '#identity/secure-client';
-import type { TlsCredentials } from '#identity/tls-identity';
+import type { PemTexts } from '#identity/tls-identity';
 import { fromRpcError } from './rpc-error.ts';
 
 const PING_INTERVAL_MS = 2000;
@@ -23,7 +23,7 @@ const READ_MAX_BYTES = 64 << 20;
 export interface ManagerConnectionOptions {
   readonly host: string;
   readonly port: number;
-  readonly credentials: TlsCredentials;
+  readonly credentials: PemTexts;
   /** Where given, the manager must be this one and no other. */
   readonly manager?: string;
   /** How long a connection may take to open; 5 s by default. */

@@ -5,7 +5,7 @@
  * the same request id: it acts once, whatever happened the first time.
  */
 import { type Client, createClient } from '@connectrpc/connect';
-import type { TlsCredentials } from '#identity/tls-identity';
+import type { PemTexts } from '#identity/tls-identity';
 import { PoolService } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { connectManager } from '#proto/manager-connection';
 import { fromRpcError } from '#proto/rpc-error';
@@ -15,7 +15,7 @@ export interface PoolClientOptions {
   readonly host: string;
   readonly port: number;
   /** Of kind `user`. */
-  readonly credentials: TlsCredentials;
+  readonly credentials: PemTexts;
   /** Where given, the manager must be this one. */
   readonly manager?: string;
   /** How long the connection may take to open; 5 s by default. */
@@ -23,7 +23,7 @@ export interface PoolClientOptions {
 }
 
 /**
- * Messages are those of `#proto/generated/dxpu/pool/v1/pool_pb` (64-bit numbers are bigint). Every
+ * Messages are those of `dxpu/pool-contract` (64-bit numbers are bigint). Every
  * failure is a `DxpuError` with the code and details it had in the manager; a demand that is not met is
  * `resource_exhausted` with `details.refusal`, a `Refusal` of the same module.
  */
