@@ -21,7 +21,7 @@ interface Tenancy {
   readonly generation: number;
   hasWritten: boolean;
   isLooking: boolean;
-  looks: number;
+  foundNs: number;
 }
 
 export interface RealTenantsOptions {
@@ -41,9 +41,11 @@ export class RealTenants {
     this.#options = options;
   }
 
-  /** How often the tenant of a generation has found what it wrote. */
-  looks(generation: number): number {
-    for (const one of this.#tenancies.values()) if (one.generation === generation) return one.looks;
+  /** When the tenant of a generation last found what it had written; 0 while it has not. */
+  foundNs(generation: number): number {
+    for (const one of this.#tenancies.values()) {
+      if (one.generation === generation) return one.foundNs;
+    }
     return 0;
   }
 
@@ -65,7 +67,7 @@ export class RealTenants {
   #of(key: string, generation: number): Tenancy {
     let tenancy = this.#tenancies.get(key);
     if (tenancy?.generation !== generation) {
-      tenancy = { generation, hasWritten: false, isLooking: false, looks: 0 };
+      tenancy = { generation, hasWritten: false, isLooking: false, foundNs: 0 };
       this.#tenancies.set(key, tenancy);
     }
     return tenancy;
@@ -101,7 +103,7 @@ export class RealTenants {
       }
       const expected = tenancy.hasWritten ? generation : 0;
       if (found !== expected) oracle.fail(FENCED, `${what} finds ${found}, not ${expected}`);
-      if (tenancy.hasWritten) tenancy.looks++;
+      if (tenancy.hasWritten) tenancy.foundNs = then;
       tenancy.hasWritten = true;
     });
     host.node.settle();

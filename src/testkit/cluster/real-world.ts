@@ -146,18 +146,16 @@ export class RealWorld implements SlotTruth, TroubledNodes {
 
   /** Everything comes to its end, works, and can be given back. */
   async #rest(): Promise<void> {
-    const { mirror, oracle } = this;
+    const { mirror } = this;
     await this.#reach('everything asked for', () => [...mirror.bindings.values()].every(isSettled));
-    const attached = [...mirror.bindings.values()].filter(({ state }) => state === 'attached');
-    const before = new Map(
-      attached.map(({ id, generation }) => [id, this.#tenants.looks(generation)]),
-    );
+    const sinceNs = this.clock.now();
     await this.#reach('programs on what is attached', () =>
-      attached.every(
-        ({ id, generation }) => this.#tenants.looks(generation) > (before.get(id) ?? 0),
+      [...mirror.bindings.values()].every(
+        (record) =>
+          isSettled(record) &&
+          (record.state !== 'attached' || this.#tenants.foundNs(record.generation) > sinceNs),
       ),
     );
-    oracle.counts.up('attached at rest', attached.length);
     this.store.probe();
     this.#users.freeAll();
     await this.#reach('the end of all bindings', () => mirror.bindings.size === 0);
