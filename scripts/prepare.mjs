@@ -96,7 +96,9 @@ export async function install() {
       // Compilers and checkers are development packages: needed whatever
       // NODE_ENV says.
       const args = ['ci', '--no-audit', '--no-fund', '--include=dev', '--loglevel=error'];
-      const { status } = await npm(args, { cwd: root, toStderr: true });
+      // What is compiled there is compiled on all cores.
+      const env = { ...process.env, JOBS: process.env.JOBS ?? 'max' };
+      const { status } = await npm(args, { cwd: root, toStderr: true, env });
       if (stopped() || status !== 0) {
         throw new Failure(`npm ci failed, see above${compilerHint()}`, status || 1);
       }
