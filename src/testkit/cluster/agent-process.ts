@@ -64,6 +64,8 @@ export class AgentProcess<
   stream: Stream | undefined;
   readonly #options: AgentProcessOptions;
   readonly #core: Agent;
+  /** Since the last order came. */
+  #attempts = 0;
   /** Of the orders of this stream. */
   #newest = 0;
   #dead = false;
@@ -111,8 +113,10 @@ export class AgentProcess<
     else this.plane.host.kill();
   }
 
-  #dialLater(factor = 1): void {
+  /** Sooner at first than after attempts that came to nothing. */
+  #dialLater(factor = Math.min(4, 0.5 * 2 ** this.#attempts)): void {
     const { clock, prng } = this.#options;
+    this.#attempts++;
     this.#at(clock.now() + DIAL_NS * factor * (0.1 + prng.float()), (now) => this.#dial(now));
   }
 
@@ -134,6 +138,7 @@ export class AgentProcess<
     const end: AgentEnd = {
       order: (at, order) => {
         this.#newest = order.revision;
+        this.#attempts = 0;
         this.#order(at, stream, () => this.#core.order(at, order));
       },
       closed: (at, why) => this.#closed(at, stream, why),
