@@ -6,16 +6,19 @@ import { build } from 'vite';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CONDITIONS = ['dxpu-source', 'module', 'node', 'default'];
 
-export interface Bundle {
-  readonly file: string;
+export interface Programs {
+  /** `dxpu` itself. */
+  readonly dxpu: string;
+  /** `crash-manager.mjs`. */
+  readonly manager: string;
   remove(): void;
 }
 
 /**
- * A program of this folder and all it imports, from the sources, in one file: it starts in less than
- * half the time. In a folder of its own two levels below the root, as files of `dist` are.
+ * Both programs with all they import, from the sources, in a few files: they start in less than half the
+ * time. In a folder of their own two levels below the root, as the files of `dist/cli` are.
  */
-export async function bundleOf(name: string): Promise<Bundle> {
+export async function bundlePrograms(): Promise<Programs> {
   const parent = path.join(ROOT, '.dxpu');
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(path.join(parent, 'bundle-'));
@@ -30,17 +33,24 @@ export async function bundleOf(name: string): Promise<Bundle> {
       resolve: { conditions: CONDITIONS },
     },
     build: {
-      ssr: path.join(ROOT, 'test/manager', name),
+      ssr: true,
       outDir: folder,
       emptyOutDir: false,
       copyPublicDir: false,
       target: 'node20',
       minify: false,
-      rolldownOptions: { output: { entryFileNames: 'program.mjs' } },
+      rolldownOptions: {
+        input: {
+          dxpu: path.join(ROOT, 'src/cli/main.ts'),
+          manager: path.join(ROOT, 'test/manager/crash-manager.mjs'),
+        },
+        output: { entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
+      },
     },
   });
   return {
-    file: path.join(folder, 'program.mjs'),
+    dxpu: path.join(folder, 'dxpu.mjs'),
+    manager: path.join(folder, 'manager.mjs'),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

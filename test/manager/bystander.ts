@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { askProcess, callProcess } from '#cli/control-client';
 import type { KnownProcess } from '#cli/state-folder';
-import { until } from '../e2e/processes.ts';
+import { until } from './until.ts';
 
 interface Links {
   readonly links: readonly {

@@ -15,7 +15,7 @@ export function boxYaml(
   managerPort: number,
 ): string {
   const devices = slots.map(
-    (slot) => `  - { slot: ${slot}, kind: accel, memory: 1MiB, nsPerFlop: 5000 }
+    (slot) => `  - { slot: ${slot}, kind: accel, memory: 1MiB, nsPerFlop: 10000 }
 `,
   );
   return `box: ${id}

@@ -4,15 +4,11 @@
  * leaks, and the computation on another binding notices nothing.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildDist } from '../e2e/processes.ts';
 import { CrashPool } from './crash-pool.ts';
 import { missedRows, SCENARIOS } from './crash-scenarios.ts';
 
 const pool = new CrashPool();
-beforeAll(async () => {
-  await buildDist();
-  await pool.start();
-}, 180_000);
+beforeAll(() => pool.start(), 180_000);
 afterAll(() => pool.end());
 
 it('a scenario for each row of the table that real processes come to', () => {

@@ -15,11 +15,12 @@ import { loadCredentials } from '#identity/tls-identity';
 import type { PoolTimeouts } from '#manager/domain/pool-options';
 import { connectPool, type PoolClient } from '#manager/rpc/pool-client';
 import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import { freePort, Running, until } from '../e2e/processes.ts';
-import { type Bundle, bundleOf } from './bundle.ts';
+import { freePort } from '../e2e/processes.ts';
+import { until } from './until.ts';
+import { bundlePrograms, type Programs } from './bundle.ts';
 import { Bystander } from './bystander.ts';
 import { boxYaml, hostYaml, managerYaml } from './crash-configs.ts';
-import { CrashManager } from './crash-manager-process.ts';
+import { AgentProcess, CrashManager } from './crash-process.ts';
 
 const PATIENCE_MS = 30_000;
 /** What a failed binding waits before it is tried again: nothing, as this takes all of the time else. */
@@ -34,8 +35,8 @@ export class CrashPool {
   /** Points at which a manager has died. */
   readonly covered = new Set<string>();
   readonly #state = path.join(this.folder, 's');
-  readonly #processes = new Map<string, Running>();
-  #bundle: Bundle | undefined;
+  readonly #processes = new Map<string, AgentProcess>();
+  #programs: Programs | undefined;
   #client: PoolClient | undefined;
   #manager: CrashManager | undefined;
   #standby: CrashManager | undefined;
@@ -45,7 +46,7 @@ export class CrashPool {
 
   /** Everything runs, and the bystander computes. */
   async start(): Promise<void> {
-    this.#bundle = await bundleOf('crash-manager.mjs');
+    this.#programs = await bundlePrograms();
     mkdirSync(this.#state);
     mkdirSync(path.join(this.folder, 'store'));
     this.#ports = { manager: await freePort(), b1: await freePort(), b2: await freePort() };
@@ -80,10 +81,13 @@ export class CrashPool {
     const { hostSlot } = await this.reaches(await this.bind('h2'), 'ATTACHED');
     this.#bystander = await Bystander.start(this.process('host-h2'), hostSlot);
     await this.isReady();
-    const began = performance.now();
-    await this.restart();
-    await this.isReady();
-    this.paceMs = performance.now() - began;
+    this.paceMs = Infinity;
+    for (let time = 0; time < 2; time++) {
+      const began = performance.now();
+      await this.restart();
+      await this.isReady();
+      this.paceMs = Math.min(this.paceMs, performance.now() - began);
+    }
   }
 
   #file(name: string): string {
@@ -102,18 +106,16 @@ export class CrashPool {
 
   async #startProcess(kind: 'box' | 'host', id: string, config: string): Promise<void> {
     const args = [kind, '--config', config, '--state', this.#state, '--log-format', 'text'];
-    const running = new Running(args);
-    this.#processes.set(id, running);
-    await running.says(/ready control=/, PATIENCE_MS);
+    this.#processes.set(id, await AgentProcess.start(this.#program('dxpu'), args));
   }
 
   signal(id: string, signal: NodeJS.Signals): void {
-    this.#processes.get(id)?.child.kill(signal);
+    this.#processes.get(id)?.signal(signal);
   }
 
   /** Kills a box or a host, stopped or not. */
   async kill(id: string): Promise<void> {
-    await this.#processes.get(id)?.stop('SIGKILL');
+    await this.#processes.get(id)?.kill();
   }
 
   /** The control socket of `host-h1`, `box-b1`. */
@@ -132,8 +134,12 @@ export class CrashPool {
   }
 
   #stand(): CrashManager {
-    if (this.#bundle === undefined) throw new Error('not started');
-    return new CrashManager(this.#bundle.file, this.#file('manager.yaml'));
+    return new CrashManager(this.#program('manager'), this.#file('manager.yaml'));
+  }
+
+  #program(name: 'dxpu' | 'manager'): string {
+    if (this.#programs === undefined) throw new Error('not started');
+    return this.#programs[name];
   }
 
   /** A manager in place of one that is dead. */
@@ -319,9 +325,9 @@ export class CrashPool {
     await Promise.all([
       this.#manager?.kill(),
       this.#standby?.kill(),
-      ...[...this.#processes.values()].map((one) => one.stop('SIGKILL')),
+      ...[...this.#processes.values()].map((one) => one.kill()),
     ]);
-    this.#bundle?.remove();
+    this.#programs?.remove();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

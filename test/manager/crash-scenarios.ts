@@ -20,26 +20,33 @@ import {
   takeNode,
 } from './crash-steps.ts';
 
+const BIND = [
+  FIRST_TRANSITION,
+  'reserved>programming',
+  'programming>attaching',
+  'attaching>attached',
+];
+const UNBIND = ['attached>draining', 'draining>detaching', 'detaching>scrubbing', 'scrubbing>free'];
+
 const LIFE: readonly Scenario[] = [
   scenario(
-    [FIRST_TRANSITION, 'reserved>programming', 'programming>attaching', 'attaching>attached'],
+    [...BIND, ...UNBIND],
     async (pool, points) => {
-      let binding = '';
-      await pool.crashAt(points, async () => {
-        binding = await pool.bind();
-      });
-      await attachesAndGoes(pool, binding);
+      // A life for each: one manager dies while it is bound, one while it is given back.
+      const half = points.length / 2;
+      for (const [index, first] of points.slice(0, half).entries()) {
+        let binding = '';
+        await pool.crashAt([first], async () => {
+          binding = await pool.bind();
+        });
+        await pool.reaches(binding, 'ATTACHED');
+        await pool.crashAt(points.slice(half + index, half + index + 1), () =>
+          pool.unbind(binding),
+        );
+        await pool.isGone(binding);
+      }
     },
-    'bind',
-  ),
-  scenario(
-    ['attached>draining', 'draining>detaching', 'detaching>scrubbing', 'scrubbing>free'],
-    async (pool, points) => {
-      const binding = await attached(pool);
-      await pool.crashAt(points, () => pool.unbind(binding));
-      await pool.isGone(binding);
-    },
-    'unbind',
+    'bind and unbind',
   ),
   scenario(['reserved>free'], async (pool, points) => {
     const binding = await reserved(pool, () => pool.kill('b1'));

@@ -43,6 +43,9 @@ const REFUSALS: ReadonlySet<DxpuErrorCode> = new Set([
   'unauthenticated',
 ]);
 
+/** How a stream ends whose manager was killed: without a word, its connection by a reset of streams. */
+const LOSSES: ReadonlySet<DxpuErrorCode> = new Set(['unavailable', 'cancelled']);
+
 export interface ManagerStreamOptions {
   readonly agent: Agent;
   readonly address: HostAndPort;
@@ -132,7 +135,7 @@ export class ManagerStream {
       const startedNs = clock.now();
       const error = await this.#stream();
       if (this.#isStopped) return;
-      const wentAway = this.#isConnected && error.code === 'unavailable';
+      const wentAway = this.#isConnected && LOSSES.has(error.code);
       this.#isLost(error);
       if (wentAway || clock.now() - startedNs >= PAUSE_MAX_NS) pauseNs = PAUSE_MIN_NS;
       await this.#pause(REFUSALS.has(error.code) ? PAUSE_MAX_NS : pauseNs);
