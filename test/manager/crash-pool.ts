@@ -165,25 +165,40 @@ export class CrashPool {
   async crashAt(
     points: readonly string[],
     provoke: () => unknown,
-    options: { readonly timeouts?: Timeouts; readonly whileDown?: () => unknown } = {},
+    whileDown?: () => unknown,
   ): Promise<void> {
     await this.#manager?.tell({ points });
     const provoked = Promise.resolve(provoke());
     // Seen below, when the manager has died as often as it should.
     provoked.catch(() => {});
-    let left = points;
-    while (left.length > 0) {
-      const died = await this.#dies(left);
-      for (const point of died) this.covered.add(point);
-      if (left === points) await options.whileDown?.();
-      left = left.filter((point) => !died.includes(point));
-      await this.launch(options.timeouts, left);
-    }
+    await this.#die(points, {}, whileDown);
     await provoked;
   }
 
+  /** As `crashAt`, of points that come when `timeouts` are over; managers after them have others. */
+  async expire(points: readonly string[], timeouts: Timeouts): Promise<void> {
+    await this.#manager?.kill();
+    await this.launch(timeouts, points);
+    await this.#die(points, timeouts);
+  }
+
+  async #die(
+    points: readonly string[],
+    timeouts: Timeouts,
+    whileDown?: () => unknown,
+  ): Promise<void> {
+    let left = points;
+    while (left.length > 0) {
+      const died = await this.#deathAt(left);
+      for (const point of died) this.covered.add(point);
+      if (left === points) await whileDown?.();
+      left = left.filter((point) => !died.includes(point));
+      await this.launch(left.length > 0 ? timeouts : {}, left);
+    }
+  }
+
   /** The points at which the manager died, all of one commit. */
-  async #dies(points: readonly string[]): Promise<readonly string[]> {
+  async #deathAt(points: readonly string[]): Promise<readonly string[]> {
     const manager = this.#manager;
     if (manager === undefined) throw new Error('there is no manager');
     let timer: NodeJS.Timeout | undefined;

@@ -10,7 +10,6 @@ import {
   attachesAndGoes,
   draining,
   goes,
-  longerMs,
   programming,
   reserved,
   restartBox,
@@ -125,10 +124,13 @@ const RESTARTED: readonly Scenario[] = [
   }),
 ];
 
+/** Longer than ends of sessions take to be seen, 300 ms. */
+const CUT_MS = 800;
+
 const LOST: readonly Scenario[] = [
   scenario(['attached>failed(link-down)'], async (pool, points) => {
     const binding = await attached(pool);
-    await pool.crashAt(points, () => pool.cut(longerMs(pool)));
+    await pool.crashAt(points, () => pool.cut(CUT_MS));
     await attachesAndGoes(pool, binding);
   }),
   scenario(['attaching>failed(link-down)'], async (pool, points) => {
@@ -137,8 +139,8 @@ const LOST: readonly Scenario[] = [
       binding = await pool.bind();
     };
     // Its rows are in force, its function is not in its slot yet.
-    const whileDown = () => pool.cut(longerMs(pool));
-    await pool.crashAt(['after programming>attaching', ...points], bind, { whileDown });
+    const whileDown = () => pool.cut(CUT_MS);
+    await pool.crashAt(['after programming>attaching', ...points], bind, whileDown);
     await attachesAndGoes(pool, binding);
   }),
   scenario(['reserved>failed(node-gone)'], async (pool, points) => {

@@ -10,12 +10,10 @@ export interface Scenario {
   readonly run: (pool: CrashPool) => Promise<void>;
 }
 
-/** Long enough for what shall be done meanwhile. */
-export const longerMs = (pool: CrashPool): number => Math.max(900, 6 * pool.paceMs);
 /** Longer than any scenario takes. */
-export const CUT_MS = 120_000;
+const CUT_MS = 120_000;
 /** The binding is durable and nobody was told of it. */
-export const BOUND = `after ${FIRST_TRANSITION}`;
+const BOUND = `after ${FIRST_TRANSITION}`;
 
 function around(rows: readonly string[]): string[] {
   return rows.flatMap((row) => [`before ${row}`, `after ${row}`]);
@@ -42,7 +40,7 @@ export async function reserved(pool: CrashPool, whileDown: () => unknown): Promi
   const bind = async (): Promise<void> => {
     binding = await pool.bind();
   };
-  await pool.crashAt([BOUND], bind, { whileDown });
+  await pool.crashAt([BOUND], bind, whileDown);
   return binding;
 }
 
@@ -67,7 +65,7 @@ export interface Job {
 }
 
 /** A program of h1 that uses the function of a binding until it is stopped, or loses it. */
-export async function use(pool: CrashPool, binding: string): Promise<Job> {
+async function use(pool: CrashPool, binding: string): Promise<Job> {
   const { hostSlot } = await pool.reaches(binding, 'ATTACHED');
   const stop = new AbortController();
   const job = { kernel: 'saxpy', slot: hostSlot, n: 16, seed: 1, iterations: 1e9 };
