@@ -2,38 +2,58 @@
  * `kill -9` of the real manager before and after each commit of a binding's life, the points taken from
  * the table of transitions: after each the binding comes to its goal or to a clean failure, no slot
  * leaks, and the computation on another binding notices nothing.
+ *
+ * Two pools share the scenarios: each waits a good part of the time.
  */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bundlePrograms, type Programs } from './bundle.ts';
 import { CrashPool } from './crash-pool.ts';
 import { missedRows, SCENARIOS } from './crash-scenarios.ts';
+import { until } from './until.ts';
 
-const pool = new CrashPool();
-beforeAll(() => pool.start(), 180_000);
-afterAll(() => pool.end());
+const POOLS = 2;
+
+let programs: Programs;
+const pools: CrashPool[] = [];
+const unused: CrashPool[] = [];
+
+beforeAll(async () => {
+  programs = await bundlePrograms();
+  for (let index = 0; index < POOLS; index++) pools.push(new CrashPool(programs));
+  await Promise.all(pools.map((pool) => pool.start()));
+  unused.push(...pools);
+}, 180_000);
+afterAll(async () => {
+  await Promise.all(pools.map((pool) => pool.end()));
+  programs.remove();
+  const covered = pools.flatMap((pool) => [...pool.covered]);
+  console.log(`the manager died at ${covered.length} points:\n${covered.toSorted().join('\n')}`);
+}, 60_000);
 
 it('a scenario for each row of the table that real processes come to', () => {
   expect(missedRows()).toEqual([]);
 });
 
-it.each(SCENARIOS.map((one) => [one.name, one] as const))(
-  '%s',
-  async (_, { rows, run }) => {
-    try {
-      await run(pool);
-      await pool.isClean();
-    } catch (error) {
-      // The others are cases of their own.
-      await pool.reset();
-      throw error;
-    }
-    for (const row of rows) {
-      expect(pool.covered, 'points at which the manager has died').toContain(`before ${row}`);
-      expect(pool.covered, 'points at which the manager has died').toContain(`after ${row}`);
-    }
-  },
-  120_000,
-);
-
-it('says what was covered', () => {
-  console.log([...pool.covered].join('\n'));
+describe.concurrent('a manager that dies at', () => {
+  it.each(SCENARIOS.map((one) => [one.name, one] as const))(
+    '%s',
+    async (_, { rows, run }) => {
+      const pool = await until(() => unused.pop(), 'a pool that is not used', 300_000);
+      try {
+        await run(pool);
+        await pool.isClean();
+        for (const row of rows) {
+          expect(pool.covered).toContain(`before ${row}`);
+          expect(pool.covered).toContain(`after ${row}`);
+        }
+      } catch (error) {
+        // The others are cases of their own.
+        await pool.reset();
+        throw error;
+      } finally {
+        unused.push(pool);
+      }
+    },
+    400_000,
+  );
 });

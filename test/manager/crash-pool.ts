@@ -17,7 +17,7 @@ import { connectPool, type PoolClient } from '#manager/rpc/pool-client';
 import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { freePort } from '../e2e/processes.ts';
 import { until } from './until.ts';
-import { bundlePrograms, type Programs } from './bundle.ts';
+import type { Programs } from './bundle.ts';
 import { Bystander } from './bystander.ts';
 import { boxYaml, hostYaml, managerYaml } from './crash-configs.ts';
 import { AgentProcess, CrashManager } from './crash-process.ts';
@@ -36,7 +36,7 @@ export class CrashPool {
   readonly covered = new Set<string>();
   readonly #state = path.join(this.folder, 's');
   readonly #processes = new Map<string, AgentProcess>();
-  #programs: Programs | undefined;
+  readonly #programs: Programs;
   #client: PoolClient | undefined;
   #manager: CrashManager | undefined;
   #standby: CrashManager | undefined;
@@ -44,9 +44,12 @@ export class CrashPool {
   #ports: Record<'manager' | 'b1' | 'b2', number> = { manager: 0, b1: 0, b2: 0 };
   #requests = 0;
 
+  constructor(programs: Programs) {
+    this.#programs = programs;
+  }
+
   /** Everything runs, and the bystander computes. */
   async start(): Promise<void> {
-    this.#programs = await bundlePrograms();
     mkdirSync(this.#state);
     mkdirSync(path.join(this.folder, 'store'));
     this.#ports = { manager: await freePort(), b1: await freePort(), b2: await freePort() };
@@ -106,7 +109,7 @@ export class CrashPool {
 
   async #startProcess(kind: 'box' | 'host', id: string, config: string): Promise<void> {
     const args = [kind, '--config', config, '--state', this.#state, '--log-format', 'text'];
-    this.#processes.set(id, await AgentProcess.start(this.#program('dxpu'), args));
+    this.#processes.set(id, await AgentProcess.start(this.#programs.dxpu, args));
   }
 
   signal(id: string, signal: NodeJS.Signals): void {
@@ -134,12 +137,7 @@ export class CrashPool {
   }
 
   #stand(): CrashManager {
-    return new CrashManager(this.#program('manager'), this.#file('manager.yaml'));
-  }
-
-  #program(name: 'dxpu' | 'manager'): string {
-    if (this.#programs === undefined) throw new Error('not started');
-    return this.#programs[name];
+    return new CrashManager(this.#programs.manager, this.#file('manager.yaml'));
   }
 
   /** A manager in place of one that is dead. */
@@ -342,7 +340,6 @@ export class CrashPool {
       this.#standby?.kill(),
       ...[...this.#processes.values()].map((one) => one.kill()),
     ]);
-    this.#programs?.remove();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
