@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import * as path from 'node:path';
 import { PoolCore } from '#manager/domain/pool-core';
-import type { Batch } from '#manager/domain/batch';
+import { EMPTY_BATCH } from '#manager/domain/batch';
 import type { BindingRecord, BoxSlotRecord, HostSlotRecord } from '#manager/domain/records';
 import { SqliteStore } from '#manager/store/sqlite-store';
 import { figure, type Figure, type Pair } from './figures.ts';
@@ -56,21 +56,8 @@ async function fill(folder: string): Promise<void> {
   const store = await SqliteStore.open(folder, { version: 'bench' });
   const times = <T>(count: number, make: (index: number) => T): T[] =>
     Array.from({ length: count }, (_, index) => make(index));
-  const empty: Batch = {
-    bindings: [],
-    removedBindings: [],
-    boxes: [],
-    boxSlots: [],
-    hosts: [],
-    hostSlots: [],
-    paths: [],
-    requests: [],
-    forgetRequestsBeforeMs: undefined,
-    log: [],
-    counters: { generation: 0, binding: 0, position: 0 },
-  };
   store.commit({
-    ...empty,
+    ...EMPTY_BATCH,
     boxes: times(BOXES, (box) => ({
       id: `box${box}`,
       instance: `i${box}`,
@@ -98,7 +85,7 @@ async function fill(folder: string): Promise<void> {
   const bindings = times(BINDINGS, bindingOf);
   const counted = { generation: BINDINGS, binding: BINDINGS };
   store.commit({
-    ...empty,
+    ...EMPTY_BATCH,
     bindings,
     requests: bindings.map((one) => ({
       caller: one.requestedBy,

@@ -1,5 +1,5 @@
 /** Records and batches as stores take them, with everything a test does not care about filled in. */
-import type { Batch, Counters } from '#manager/domain/batch';
+import { type Batch, type Counters, EMPTY_BATCH } from '#manager/domain/batch';
 import type {
   BindingRecord,
   BoxRecord,
@@ -13,19 +13,7 @@ import type {
 export const NO_COUNTS: Counters = { generation: 0, binding: 0, position: 0 };
 
 export function batchOf(part: Partial<Batch> & { readonly counters: Counters }): Batch {
-  return {
-    bindings: [],
-    removedBindings: [],
-    boxes: [],
-    boxSlots: [],
-    hosts: [],
-    hostSlots: [],
-    paths: [],
-    requests: [],
-    forgetRequestsBeforeMs: undefined,
-    log: [],
-    ...part,
-  };
+  return { ...EMPTY_BATCH, ...part };
 }
 
 export function boxRecord(id: string): BoxRecord {

@@ -4,7 +4,7 @@
  * ended. A repeated request is a new one to it.
  */
 import type { Nanos } from '#base/units';
-import type { Batch } from '#manager/domain/batch';
+import { type Batch, EMPTY_BATCH } from '#manager/domain/batch';
 import type { Caller, Command, CommandAnswer } from '#manager/domain/commands';
 import type { PageOf, Pool, PoolStatus } from '#manager/domain/pool';
 import type { LogRecord } from '#manager/domain/records';
@@ -87,15 +87,7 @@ export class TinyPool implements Pool {
     const log = this.#log.splice(0);
     this.#effects.push(() => this.start.sink.logged(log));
     return {
-      bindings: [],
-      removedBindings: [],
-      boxes: [],
-      boxSlots: [],
-      hosts: [],
-      hostSlots: [],
-      paths: [],
-      requests: [],
-      forgetRequestsBeforeMs: undefined,
+      ...EMPTY_BATCH,
       log,
       counters: { generation: 0, binding: 0, position: this.position },
     };

@@ -5,6 +5,7 @@
 
 import { writeSync } from 'node:fs';
 import { Prng } from '#base/prng';
+import { EMPTY_BATCH } from '#manager/domain/batch';
 import { SqliteStore } from '#manager/store/sqlite-store';
 
 const SLOTS = 16;
@@ -20,16 +21,7 @@ const prng = new Prng(Number(seed));
 /** @param {Partial<import('#manager/domain/batch').Batch>} part */
 function commit(part) {
   store.commit({
-    bindings: [],
-    removedBindings: [],
-    boxes: [],
-    boxSlots: [],
-    hosts: [],
-    hostSlots: [],
-    paths: [],
-    requests: [],
-    forgetRequestsBeforeMs: undefined,
-    log: [],
+    ...EMPTY_BATCH,
     counters: { generation, binding: generation, position },
     ...part,
   });

@@ -140,7 +140,7 @@ export class AgentDesk {
       if (isRestarted) binding.boxRestarted = true;
       this.#parts.reconciler.touch(binding);
     }
-    journal.putBox(record);
+    journal.put('boxes', record);
     this.#logBegin(hello, isRestarted);
     return box;
   }
@@ -163,7 +163,7 @@ export class AgentDesk {
       if (isRestarted) binding.hostRestarted = true;
       this.#parts.reconciler.touch(binding);
     }
-    journal.putHost(record);
+    journal.put('hosts', record);
     this.#logBegin(hello, isRestarted);
     return host;
   }
@@ -243,7 +243,7 @@ export class AgentDesk {
       peers.left(now, box);
       orders.close(box);
       box.record = { ...box.record, seenMs: journal.nowMs };
-      journal.putBox(box.record);
+      journal.put('boxes', box.record);
     }
     if (host !== undefined) {
       host.session = undefined;
@@ -252,7 +252,7 @@ export class AgentDesk {
       hostReports.forget(host);
       orders.close(host);
       host.record = { ...host.record, seenMs: journal.nowMs };
-      journal.putHost(host.record);
+      journal.put('hosts', host.record);
     }
     const { kind, id: subject } = hello;
     journal.log({ actor: nameOf(hello), subjectKind: kind, subject, action, message });
@@ -268,11 +268,11 @@ export class AgentDesk {
     const seenMs = journal.nowMs;
     if (box !== undefined) {
       box.record = { ...box.record, seenMs };
-      journal.putBox(box.record);
+      journal.put('boxes', box.record);
     }
     if (host !== undefined) {
       host.record = { ...host.record, seenMs };
-      journal.putHost(host.record);
+      journal.put('hosts', host.record);
     }
   }
 }

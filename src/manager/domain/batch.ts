@@ -1,31 +1,13 @@
-/**
- * What one turn of the manager changes, committed in one transaction or not at all. Records stand for
- * themselves: `put` inserts or replaces by key, `remove` names keys.
- */
-import type {
-  BindingRecord,
-  BoxRecord,
-  BoxSlotRecord,
-  HostRecord,
-  HostSlotRecord,
-  LogRecord,
-  PathRecord,
-  RequestRecord,
-} from './records.ts';
+import { type RecordLists, recordLists } from './record-tables.ts';
+import type { LogRecord } from './records.ts';
 
 /**
- * The last write of a key wins; the order between keys has no meaning. Generations and ids are given
- * out by the core: the batch says how far they got.
+ * What one turn of the manager changes, committed in one transaction or not at all. Its records replace
+ * those of the same key, the last one wins; the order between keys has no meaning. Generations and ids
+ * are given out by the core: the batch says how far they got.
  */
-export interface Batch {
-  readonly bindings: readonly BindingRecord[];
+export interface Batch extends RecordLists {
   readonly removedBindings: readonly string[];
-  readonly boxes: readonly BoxRecord[];
-  readonly boxSlots: readonly BoxSlotRecord[];
-  readonly hosts: readonly HostRecord[];
-  readonly hostSlots: readonly HostSlotRecord[];
-  readonly paths: readonly PathRecord[];
-  readonly requests: readonly RequestRecord[];
   /** Requests answered before this are forgotten; `undefined` forgets none. */
   readonly forgetRequestsBeforeMs: number | undefined;
   readonly log: readonly LogRecord[];
@@ -43,13 +25,15 @@ export interface Counters {
 }
 
 /** Everything but the log, as the last commit left it. */
-export interface Snapshot {
-  readonly bindings: readonly BindingRecord[];
-  readonly boxes: readonly BoxRecord[];
-  readonly boxSlots: readonly BoxSlotRecord[];
-  readonly hosts: readonly HostRecord[];
-  readonly hostSlots: readonly HostSlotRecord[];
-  readonly paths: readonly PathRecord[];
-  readonly requests: readonly RequestRecord[];
+export interface Snapshot extends RecordLists {
   readonly counters: Counters;
 }
+
+/** Changes nothing of a store that was never written. */
+export const EMPTY_BATCH: Batch = {
+  ...recordLists(() => []),
+  removedBindings: [],
+  forgetRequestsBeforeMs: undefined,
+  log: [],
+  counters: { generation: 0, binding: 0, position: 0 },
+};

@@ -76,7 +76,7 @@ export class BoxReports {
     const { uuid } = record.node;
     if (inventory.nodes.get(uuid) === slot) inventory.nodes.delete(uuid);
     slot.record = { ...record, present: false };
-    journal.putBoxSlot(slot.record);
+    journal.put('boxSlots', slot.record);
     facts.boxSlot(slot, false);
     this.#log(slot, uuid, 'node-left', `is not in ${nameOf(slot)} any more`);
   }
@@ -104,7 +104,7 @@ export class BoxReports {
       present: true,
       quarantine: record?.quarantine ?? '',
     };
-    journal.putBoxSlot(slot.record);
+    journal.put('boxSlots', slot.record);
     facts.boxSlot(slot, true);
     if (isNew) this.#log(slot, node.uuid, 'node-came', `${node.model} is in ${nameOf(slot)}`);
   }
@@ -149,7 +149,7 @@ export class BoxReports {
       report.state === 'quarantined' ? report.reason || 'the box gave no reason' : '';
     if (quarantine === record.quarantine) return;
     slot.record = { ...record, quarantine };
-    this.#parts.journal.putBoxSlot(slot.record);
+    this.#parts.journal.put('boxSlots', slot.record);
     const { uuid } = record.node;
     if (quarantine === '') this.#log(slot, uuid, 'released', `${nameOf(slot)} can be used again`);
     else this.#log(slot, uuid, 'quarantined', `${nameOf(slot)}: ${quarantine}`);
@@ -167,7 +167,7 @@ export class BoxReports {
     this.#parts.claims.set('box', box, `row ${slot.slot}`, text);
     if (this.#parts.faults.actsOnReports === true && binding !== undefined && row !== undefined) {
       binding.record = { ...binding.record, host: row.host };
-      this.#parts.journal.putBinding(binding.record);
+      this.#parts.journal.put('bindings', binding.record);
     }
   }
 

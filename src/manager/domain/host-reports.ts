@@ -79,7 +79,7 @@ export class HostReports {
         const { secondaryBus, nonPrefetchable, prefetchable } = report;
         const { slot: number } = slot;
         slot.record = { host: host.id, slot: number, secondaryBus, nonPrefetchable, prefetchable };
-        journal.putHostSlot(slot.record);
+        journal.put('hostSlots', slot.record);
       }
       facts.hostSlot(slot);
     }
@@ -164,7 +164,7 @@ export class HostReports {
       known.record.bitsPerSecond !== bitsPerSecond;
     if (isNews) {
       entry.record = record;
-      journal.putPath(record);
+      journal.put('paths', record);
     }
     entry.up = up;
     entry.problem = problem;

@@ -1,14 +1,12 @@
 import type { Batch, Counters } from './batch.ts';
-import type {
-  BindingRecord,
-  BoxRecord,
-  BoxSlotRecord,
-  HostRecord,
-  HostSlotRecord,
-  LogRecord,
-  PathRecord,
-  RequestRecord,
-} from './records.ts';
+import {
+  emptyTables,
+  keyOf,
+  type RecordKind,
+  type RecordKinds,
+  recordLists,
+} from './record-tables.ts';
+import type { BindingRecord, LogRecord } from './records.ts';
 
 /**
  * What the turn has changed so far: of each key the last write, and the log in order. Whoever changes
@@ -16,16 +14,10 @@ import type {
  */
 export class Journal {
   readonly #wallMs: () => number;
-  readonly #bindings = new Map<string, BindingRecord>();
+  readonly #tables = emptyTables();
   /** Made in this turn: the store does not have them. */
   readonly #created = new Set<string>();
   readonly #removed = new Set<string>();
-  readonly #boxes = new Map<string, BoxRecord>();
-  readonly #boxSlots = new Map<string, BoxSlotRecord>();
-  readonly #hosts = new Map<string, HostRecord>();
-  readonly #hostSlots = new Map<string, HostSlotRecord>();
-  readonly #paths = new Map<string, PathRecord>();
-  #requests: RequestRecord[] = [];
   #forgetBeforeMs: number | undefined;
   #log: LogRecord[] = [];
   #generation: number;
@@ -69,50 +61,20 @@ export class Journal {
     return `b${++this.#binding}`;
   }
 
-  createBinding(record: BindingRecord): void {
-    this.#created.add(record.id);
-    this.putBinding(record);
+  put<K extends RecordKind>(kind: K, record: RecordKinds[K]): void {
+    this.#isChanged = true;
+    this.#tables[kind].set(keyOf(kind, record), record);
   }
 
-  putBinding(record: BindingRecord): void {
-    this.#isChanged = true;
-    this.#bindings.set(record.id, record);
+  createBinding(record: BindingRecord): void {
+    this.#created.add(record.id);
+    this.put('bindings', record);
   }
 
   removeBinding(id: string): void {
     this.#isChanged = true;
-    this.#bindings.delete(id);
+    this.#tables.bindings.delete(id);
     if (!this.#created.delete(id)) this.#removed.add(id);
-  }
-
-  putBox(record: BoxRecord): void {
-    this.#isChanged = true;
-    this.#boxes.set(record.id, record);
-  }
-
-  putBoxSlot(record: BoxSlotRecord): void {
-    this.#isChanged = true;
-    this.#boxSlots.set(`${record.slot} ${record.box}`, record);
-  }
-
-  putHost(record: HostRecord): void {
-    this.#isChanged = true;
-    this.#hosts.set(record.id, record);
-  }
-
-  putHostSlot(record: HostSlotRecord): void {
-    this.#isChanged = true;
-    this.#hostSlots.set(`${record.slot} ${record.host}`, record);
-  }
-
-  putPath(record: PathRecord): void {
-    this.#isChanged = true;
-    this.#paths.set(`${record.host} ${record.box} ${record.path}`, record);
-  }
-
-  putRequest(record: RequestRecord): void {
-    this.#isChanged = true;
-    this.#requests.push(record);
   }
 
   forgetRequestsBefore(ms: number): void {
@@ -147,14 +109,8 @@ export class Journal {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;
     const batch: Batch = {
-      bindings: drain(this.#bindings),
+      ...recordLists((kind) => drain(this.#tables[kind])),
       removedBindings: [...this.#removed],
-      boxes: drain(this.#boxes),
-      boxSlots: drain(this.#boxSlots),
-      hosts: drain(this.#hosts),
-      hostSlots: drain(this.#hostSlots),
-      paths: drain(this.#paths),
-      requests: this.#requests,
       forgetRequestsBeforeMs: this.#forgetBeforeMs,
       log: this.#log,
       counters: {
@@ -165,7 +121,6 @@ export class Journal {
     };
     this.#created.clear();
     this.#removed.clear();
-    this.#requests = [];
     this.#forgetBeforeMs = undefined;
     this.#log = [];
     return batch;

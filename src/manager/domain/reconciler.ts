@@ -288,7 +288,7 @@ export class Reconciler {
   #put(binding: Binding, changes: Partial<BindingRecord>): void {
     const { journal } = this.#parts;
     binding.record = { ...binding.record, ...changes, changedMs: journal.nowMs };
-    journal.putBinding(binding.record);
+    journal.put('bindings', binding.record);
   }
 
   #count(state: BindingState, by: number): void {

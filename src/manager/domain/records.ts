@@ -1,11 +1,11 @@
 /** What the manager remembers: one plain record a row of the store. Times are wall-clock, in ms. */
 import type {
   BoxHello,
-  Endpoint,
   FunctionReport,
   GpuNodeReport,
+  HostHello,
+  HostSlotReport,
   PathReport,
-  WindowReport,
 } from '#proto/agent-messages';
 
 /**
@@ -92,8 +92,7 @@ export interface BindingRecord {
   readonly changedMs: number;
 }
 
-export interface BoxRecord extends Omit<BoxHello, 'kind' | 'endpoints'> {
-  readonly endpoints: readonly Endpoint[];
+export interface BoxRecord extends Omit<BoxHello, 'kind'> {
   /** When its agent was last there: to ten seconds while it is, exactly once it has gone. */
   readonly seenMs: number;
 }
@@ -109,20 +108,14 @@ export interface BoxSlotRecord {
   readonly quarantine: string;
 }
 
-export interface HostRecord {
-  readonly id: string;
-  readonly instance: string;
-  readonly version: string;
-  readonly reach: readonly string[];
+export interface HostRecord extends Omit<HostHello, 'kind'> {
+  /** As of a box. */
   readonly seenMs: number;
 }
 
-export interface HostSlotRecord {
+export interface HostSlotRecord
+  extends Pick<HostSlotReport, 'slot' | 'secondaryBus' | 'nonPrefetchable' | 'prefetchable'> {
   readonly host: string;
-  readonly slot: number;
-  readonly secondaryBus: number;
-  readonly nonPrefetchable: WindowReport;
-  readonly prefetchable: WindowReport;
 }
 
 /** Of the path itself; whether it is up is observed, not remembered. */

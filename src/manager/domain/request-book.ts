@@ -69,7 +69,7 @@ export class RequestBook {
     const record = { ...request, atMs };
     const kept = { record, sinceNs: now, isRestored: false };
     this.#kept.set(keyOf(request.caller, request.requestId), kept);
-    this.#journal.putRequest(record);
+    this.#journal.put('requests', record);
     this.#forget(now, wallMs);
   }
 

@@ -1,17 +1,16 @@
 import { DxpuError } from '#base/errors';
 import type { Batch, Counters, Snapshot } from '../domain/batch.ts';
-import type {
-  BindingRecord,
-  BoxRecord,
-  BoxSlotRecord,
-  HostRecord,
-  HostSlotRecord,
-  LogRecord,
-  PathRecord,
-  RequestRecord,
-} from '../domain/records.ts';
+import {
+  emptyTables,
+  keyOf,
+  RECORD_KINDS,
+  type RecordKind,
+  type RecordLists,
+  recordLists,
+} from '../domain/record-tables.ts';
+import type { LogRecord } from '../domain/records.ts';
 import { bindingOf } from './log-subject.ts';
-import { boxSlotKey, hostSlotKey, Ownership } from './ownership.ts';
+import { Ownership } from './ownership.ts';
 import { plainCopy } from './plain-copy.ts';
 import type { Store } from './store.ts';
 
@@ -24,13 +23,7 @@ export type CommitFault = 'resource_exhausted' | 'unavailable';
  * what comes out is frozen.
  */
 export class MemoryStore implements Store {
-  readonly #bindings = new Map<string, BindingRecord>();
-  readonly #boxes = new Map<string, BoxRecord>();
-  readonly #boxSlots = new Map<string, BoxSlotRecord>();
-  readonly #hosts = new Map<string, HostRecord>();
-  readonly #hostSlots = new Map<string, HostSlotRecord>();
-  readonly #paths = new Map<string, PathRecord>();
-  readonly #requests = new Map<string, RequestRecord>();
+  readonly #tables = emptyTables();
   readonly #log: LogRecord[] = [];
   readonly #owners = new Ownership();
   readonly #faults: CommitFault[] = [];
@@ -43,13 +36,7 @@ export class MemoryStore implements Store {
 
   load(): Snapshot {
     return {
-      bindings: [...this.#bindings.values()],
-      boxes: [...this.#boxes.values()],
-      boxSlots: [...this.#boxSlots.values()],
-      hosts: [...this.#hosts.values()],
-      hostSlots: [...this.#hostSlots.values()],
-      paths: [...this.#paths.values()],
-      requests: [...this.#requests.values()],
+      ...recordLists((kind) => [...this.#tables[kind].values()]),
       counters: this.#counters,
     };
   }
@@ -57,49 +44,27 @@ export class MemoryStore implements Store {
   commit(batch: Batch): void {
     const fault = this.#faults.shift();
     if (fault !== undefined) throw new DxpuError(fault, `this commit was to fail: ${fault}`);
-    this.#owners.check(
-      {
-        bindings: this.#bindings,
-        boxes: this.#boxes,
-        boxSlots: this.#boxSlots,
-        hosts: this.#hosts,
-        hostSlots: this.#hostSlots,
-        counters: this.#counters,
-      },
-      batch,
-    );
-    for (const one of batch.boxes) this.#boxes.set(one.id, plainCopy(one));
-    for (const one of batch.boxSlots) {
-      this.#boxSlots.set(boxSlotKey(one.box, one.slot), plainCopy(one));
-    }
-    for (const one of batch.hosts) this.#hosts.set(one.id, plainCopy(one));
-    for (const one of batch.hostSlots) {
-      this.#hostSlots.set(hostSlotKey(one.host, one.slot), plainCopy(one));
-    }
-    for (const one of batch.paths) {
-      this.#paths.set(JSON.stringify([one.host, one.box, one.path]), plainCopy(one));
-    }
+    this.#owners.check(this.#tables, this.#counters, batch);
     for (const id of batch.removedBindings) {
-      this.#owners.move(this.#bindings.get(id), undefined);
-      this.#bindings.delete(id);
-    }
-    for (const one of batch.bindings) {
-      const copy = plainCopy(one);
-      this.#owners.move(this.#bindings.get(one.id), copy);
-      this.#bindings.set(one.id, copy);
+      this.#owners.release(id);
+      this.#tables.bindings.delete(id);
     }
     this.#forgetRequests(batch.forgetRequestsBeforeMs);
-    for (const one of batch.requests) {
-      this.#requests.set(JSON.stringify([one.caller, one.requestId]), plainCopy(one));
-    }
+    for (const kind of RECORD_KINDS) this.#put(kind, batch);
+    for (const one of batch.bindings) this.#owners.own(one);
     for (const entry of batch.log) this.#log.push(plainCopy(entry));
     this.#counters = plainCopy(batch.counters);
   }
 
+  #put<K extends RecordKind>(kind: K, batch: RecordLists): void {
+    for (const one of batch[kind]) this.#tables[kind].set(keyOf(kind, one), plainCopy(one));
+  }
+
   #forgetRequests(beforeMs: number | undefined): void {
     if (beforeMs === undefined) return;
-    for (const [key, request] of this.#requests) {
-      if (request.atMs < beforeMs) this.#requests.delete(key);
+    const { requests } = this.#tables;
+    for (const [key, request] of requests) {
+      if (request.atMs < beforeMs) requests.delete(key);
     }
   }
 

@@ -1,50 +1,56 @@
 import { DxpuError } from '#base/errors';
 import type { Batch, Counters } from '../domain/batch.ts';
+import {
+  keyOf,
+  type RecordKind,
+  type RecordLists,
+  type RecordTables,
+  slotKey,
+} from '../domain/record-tables.ts';
 import type { BindingRecord } from '../domain/records.ts';
-
-export const boxSlotKey = (box: string, slot: number): string => `${slot} ${box}`;
-export const hostSlotKey = (host: string, slot: number): string => `${slot} ${host}`;
-
-/** What a store holds when a batch comes, as far as its rules ask. */
-export interface Held {
-  readonly bindings: ReadonlyMap<string, BindingRecord>;
-  readonly boxes: ReadonlyMap<string, unknown>;
-  readonly boxSlots: ReadonlyMap<string, unknown>;
-  readonly hosts: ReadonlyMap<string, unknown>;
-  readonly hostSlots: ReadonlyMap<string, unknown>;
-  readonly counters: Counters;
-}
 
 /** Who owns what, of the bindings held: the unique keys of the SQLite schema, kept by hand. */
 export class Ownership {
+  /** By what is owned: the id of the binding. */
   readonly #owners = new Map<string, string>();
+  readonly #owned = new Map<string, readonly string[]>();
 
   static #keys(binding: BindingRecord): readonly string[] {
     return [
-      `box slot ${boxSlotKey(binding.box, binding.boxSlot)}`,
-      `host slot ${hostSlotKey(binding.host, binding.hostSlot)}`,
+      `box slot ${slotKey(binding.box, binding.boxSlot)}`,
+      `host slot ${slotKey(binding.host, binding.hostSlot)}`,
       `generation ${binding.generation}`,
     ];
   }
 
-  /** Moves to `next` what `before` owns. Either may be `undefined`. */
-  move(before: BindingRecord | undefined, next: BindingRecord | undefined): void {
-    if (before !== undefined) for (const key of Ownership.#keys(before)) this.#owners.delete(key);
-    if (next !== undefined) for (const key of Ownership.#keys(next)) this.#owners.set(key, next.id);
+  /** In place of what it owned before. */
+  own(binding: BindingRecord): void {
+    this.release(binding.id);
+    const keys = Ownership.#keys(binding);
+    for (const key of keys) this.#owners.set(key, binding.id);
+    this.#owned.set(binding.id, keys);
   }
 
-  /** Fails with `aborted` where `batch` breaks a rule of the schema; changes nothing. */
-  check(held: Held, batch: Batch): void {
-    this.#checkBindings(held, batch);
+  release(id: string): void {
+    for (const key of this.#owned.get(id) ?? []) this.#owners.delete(key);
+    this.#owned.delete(id);
+  }
+
+  /**
+   * Fails with `aborted` where `batch` breaks a rule of the schema, given what is held when it comes;
+   * changes nothing.
+   */
+  check(held: RecordTables, counted: Counters, batch: Batch): void {
+    this.#checkBindings(held, counted, batch);
     checkReferences(held, batch);
-    let position = held.counters.position;
+    let position = counted.position;
     for (const entry of batch.log) {
       if (entry.position !== ++position) refuse('the log goes on behind its last position');
     }
     const { counters } = batch;
     if (
-      counters.generation < held.counters.generation ||
-      counters.binding < held.counters.binding ||
+      counters.generation < counted.generation ||
+      counters.binding < counted.binding ||
       counters.position !== position ||
       batch.bindings.some((binding) => binding.generation > counters.generation)
     ) {
@@ -52,7 +58,7 @@ export class Ownership {
     }
   }
 
-  #checkBindings(held: Held, batch: Batch): void {
+  #checkBindings(held: RecordTables, counted: Counters, batch: Batch): void {
     const ids = new Map<string, BindingRecord | undefined>();
     const owners = new Map<string, string | undefined>();
     const release = (id: string): BindingRecord | undefined => {
@@ -71,7 +77,7 @@ export class Ownership {
         owners.set(key, binding.id);
       }
       const isNew = before?.generation !== binding.generation;
-      if (isNew && binding.generation <= held.counters.generation) {
+      if (isNew && binding.generation <= counted.generation) {
         refuse('a generation is given out once');
       }
       ids.set(binding.id, binding);
@@ -79,36 +85,30 @@ export class Ownership {
   }
 }
 
-function checkReferences(held: Held, batch: Batch): void {
-  const known = (stored: ReadonlyMap<string, unknown>, added: readonly string[]) => {
-    const fresh = new Set(added);
-    return (key: string, what: string): void => {
-      if (!stored.has(key) && !fresh.has(key)) refuse(`there is no ${what}`);
-    };
-  };
-  const box = known(
-    held.boxes,
-    batch.boxes.map((one) => one.id),
-  );
-  const host = known(
-    held.hosts,
-    batch.hosts.map((one) => one.id),
-  );
-  const boxSlot = known(
-    held.boxSlots,
-    batch.boxSlots.map((one) => boxSlotKey(one.box, one.slot)),
-  );
-  const hostSlot = known(
-    held.hostSlots,
-    batch.hostSlots.map((one) => hostSlotKey(one.host, one.slot)),
-  );
+function checkReferences(held: RecordTables, batch: Batch): void {
+  const box = known('boxes', held, batch);
+  const host = known('hosts', held, batch);
+  const boxSlot = known('boxSlots', held, batch);
+  const hostSlot = known('hostSlots', held, batch);
   for (const one of batch.boxSlots) box(one.box, `box ${one.box}`);
   for (const one of batch.hostSlots) host(one.host, `host ${one.host}`);
   for (const one of batch.paths) host(one.host, `host ${one.host}`);
   for (const one of batch.bindings) {
-    boxSlot(boxSlotKey(one.box, one.boxSlot), `slot ${one.boxSlot} of box ${one.box}`);
-    hostSlot(hostSlotKey(one.host, one.hostSlot), `slot ${one.hostSlot} of host ${one.host}`);
+    boxSlot(slotKey(one.box, one.boxSlot), `slot ${one.boxSlot} of box ${one.box}`);
+    hostSlot(slotKey(one.host, one.hostSlot), `slot ${one.hostSlot} of host ${one.host}`);
   }
+}
+
+/** Refuses keys that neither the store nor the batch has. */
+function known<K extends RecordKind>(
+  kind: K,
+  held: RecordTables,
+  batch: RecordLists,
+): (key: string, what: string) => void {
+  const fresh = new Set(batch[kind].map((one) => keyOf(kind, one)));
+  return (key, what) => {
+    if (!held[kind].has(key) && !fresh.has(key)) refuse(`there is no ${what}`);
+  };
 }
 
 function refuse(rule: string): never {

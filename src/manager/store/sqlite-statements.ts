@@ -1,14 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
-import type {
-  BindingRecord,
-  BoxRecord,
-  BoxSlotRecord,
-  HostRecord,
-  HostSlotRecord,
-  LogRecord,
-  PathRecord,
-  RequestRecord,
-} from '../domain/records.ts';
+import type { RecordKind, RecordKinds } from '../domain/record-tables.ts';
+import type { BindingRecord, LogRecord } from '../domain/records.ts';
 import { bindingOf } from './log-subject.ts';
 
 type Cell = string | number | null;
@@ -28,14 +20,8 @@ export interface Statements {
   readonly begin: Write;
   readonly commit: Write;
   readonly rollback: Write;
-  readonly boxes: Table<BoxRecord>;
-  readonly boxSlots: Table<BoxSlotRecord>;
-  readonly hosts: Table<HostRecord>;
-  readonly hostSlots: Table<HostSlotRecord>;
-  readonly paths: Table<PathRecord>;
-  readonly bindings: Table<BindingRecord>;
+  readonly tables: { readonly [K in RecordKind]: Table<RecordKinds[K]> };
   readonly removeBinding: Write;
-  readonly requests: Table<RequestRecord>;
   readonly forgetRequests: Write;
   readonly addLog: (entry: LogRecord) => void;
   readonly log: Read;
@@ -84,32 +70,27 @@ export function prepareStatements(db: Database): Statements {
     begin: write('BEGIN IMMEDIATE'),
     commit: write('COMMIT'),
     rollback: write('ROLLBACK'),
-    boxes: table('box', ['id'], [], (one: BoxRecord) => [one.id]),
-    boxSlots: table('box_slot', ['box', 'slot'], [], (one: BoxSlotRecord) => [one.box, one.slot]),
-    hosts: table('host', ['id'], [], (one: HostRecord) => [one.id]),
-    hostSlots: table('host_slot', ['host', 'slot'], [], (one: HostSlotRecord) => [
-      one.host,
-      one.slot,
-    ]),
-    paths: table('path', ['host', 'box', 'path'], [], (one: PathRecord) => [
-      one.host,
-      one.box,
-      one.path,
-    ]),
-    bindings: {
-      all: inserted.all,
-      put: (one) => {
-        // Most puts are a step in its life: keys and indexes stay as they are.
-        const { changes } = step.run(JSON.stringify(one), one.id, ...bindingKeys(one));
-        if (changes === 0) inserted.put(one);
+    tables: {
+      boxes: table('box', ['id'], [], (one) => [one.id]),
+      boxSlots: table('box_slot', ['box', 'slot'], [], (one) => [one.box, one.slot]),
+      hosts: table('host', ['id'], [], (one) => [one.id]),
+      hostSlots: table('host_slot', ['host', 'slot'], [], (one) => [one.host, one.slot]),
+      paths: table('path', ['host', 'box', 'path'], [], (one) => [one.host, one.box, one.path]),
+      bindings: {
+        all: inserted.all,
+        put: (one) => {
+          // Most puts are a step in its life: keys and indexes stay as they are.
+          const { changes } = step.run(JSON.stringify(one), one.id, ...bindingKeys(one));
+          if (changes === 0) inserted.put(one);
+        },
       },
+      requests: table('request', ['caller', 'request_id'], ['at_ms'], (one) => [
+        one.caller,
+        one.requestId,
+        one.atMs,
+      ]),
     },
     removeBinding: write('DELETE FROM binding WHERE id = ?'),
-    requests: table('request', ['caller', 'request_id'], ['at_ms'], (one: RequestRecord) => [
-      one.caller,
-      one.requestId,
-      one.atMs,
-    ]),
     forgetRequests: write('DELETE FROM request WHERE at_ms < ?'),
     addLog: (entry) => {
       addLog.run(entry.position, bindingOf(entry) ?? null, JSON.stringify(entry));

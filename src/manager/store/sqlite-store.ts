@@ -3,6 +3,12 @@ import type { Database } from 'better-sqlite3';
 import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import type { Batch, Snapshot } from '../domain/batch.ts';
+import {
+  RECORD_KINDS,
+  type RecordKind,
+  type RecordLists,
+  recordLists,
+} from '../domain/record-tables.ts';
 import type { LogRecord } from '../domain/records.ts';
 import { storeError } from './sqlite-errors.ts';
 import { openFile } from './sqlite-file.ts';
@@ -54,13 +60,7 @@ export class SqliteStore implements Store {
       assert(counted !== undefined, 'the row of the counters cannot be deleted');
       const [generation, binding, position] = counted;
       return {
-        bindings: from.bindings.all(),
-        boxes: from.boxes.all(),
-        boxSlots: from.boxSlots.all(),
-        hosts: from.hosts.all(),
-        hostSlots: from.hostSlots.all(),
-        paths: from.paths.all(),
-        requests: from.requests.all(),
+        ...recordLists((kind) => from.tables[kind].all()),
         counters: { generation, binding, position },
       };
     });
@@ -82,20 +82,19 @@ export class SqliteStore implements Store {
   /** In an order in which each row finds those it refers to; the counters last, as the schema asks. */
   #write(batch: Batch): void {
     const to = this.#statements;
-    for (const one of batch.boxes) to.boxes.put(one);
-    for (const one of batch.boxSlots) to.boxSlots.put(one);
-    for (const one of batch.hosts) to.hosts.put(one);
-    for (const one of batch.hostSlots) to.hostSlots.put(one);
-    for (const one of batch.paths) to.paths.put(one);
     for (const id of batch.removedBindings) to.removeBinding.run(id);
-    for (const one of batch.bindings) to.bindings.put(one);
     if (batch.forgetRequestsBeforeMs !== undefined) {
       to.forgetRequests.run(batch.forgetRequestsBeforeMs);
     }
-    for (const one of batch.requests) to.requests.put(one);
+    for (const kind of RECORD_KINDS) this.#put(kind, batch);
     for (const one of batch.log) to.addLog(one);
     const { generation, binding, position } = batch.counters;
     to.setCounters.run(generation, binding, position);
+  }
+
+  #put<K extends RecordKind>(kind: K, batch: RecordLists): void {
+    const { put } = this.#statements.tables[kind];
+    for (const one of batch[kind]) put(one);
   }
 
   log(after: number, limit: number, binding?: string): LogRecord[] {

@@ -6,7 +6,7 @@ import { DxpuError } from '#base/errors';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import type { Batch } from '#manager/domain/batch';
+import { type Batch, EMPTY_BATCH } from '#manager/domain/batch';
 import type { Caller, Command, CommandAnswer } from '#manager/domain/commands';
 import { PoolCore } from '#manager/domain/pool-core';
 import type { PoolFaults } from '#manager/domain/pool-options';
@@ -181,7 +181,7 @@ export class ManagerProcess implements PoolSink {
 
   #endTurn(now: Nanos): void {
     const { store, wallMs, honesty, oracle } = this.#options;
-    if (this.#diesAt('before takeBatch', NO_BATCH)) return;
+    if (this.#diesAt('before takeBatch', EMPTY_BATCH)) return;
     const batch = this.core.takeBatch();
     if (batch !== undefined) {
       if (this.#diesAt('before commit', batch)) return;
@@ -239,17 +239,3 @@ export class ManagerProcess implements PoolSink {
     });
   }
 }
-
-const NO_BATCH: Batch = {
-  bindings: [],
-  removedBindings: [],
-  boxes: [],
-  boxSlots: [],
-  hosts: [],
-  hostSlots: [],
-  paths: [],
-  requests: [],
-  forgetRequestsBeforeMs: undefined,
-  log: [],
-  counters: { generation: 0, binding: 0, position: 0 },
-};

@@ -3,7 +3,7 @@
  * older copy, and, planted, be worse than it should.
  */
 import { DxpuError } from '#base/errors';
-import type { Batch, Snapshot } from '#manager/domain/batch';
+import { type Batch, EMPTY_BATCH, type Snapshot } from '#manager/domain/batch';
 import type { LogRecord } from '#manager/domain/records';
 import { MemoryStore } from '#manager/store/memory-store';
 import type { Store } from '#manager/store/store';
@@ -102,7 +102,7 @@ export class WatchedStore implements Store {
       const hostSlot = [...this.#mirror.hostSlots.values()].find((one) => one.host === record.host);
       if (boxSlot === undefined || hostSlot === undefined) return;
       const batch: Batch = {
-        ...NOTHING,
+        ...EMPTY_BATCH,
         bindings: [record],
         boxSlots: [{ ...boxSlot, slot: record.boxSlot }],
         hostSlots: [{ ...hostSlot, slot: record.hostSlot }],
@@ -136,16 +136,3 @@ export class WatchedStore implements Store {
     for (const batch of journal) this.#inner.commit(batch);
   }
 }
-
-const NOTHING: Omit<Batch, 'counters'> = {
-  bindings: [],
-  removedBindings: [],
-  boxes: [],
-  boxSlots: [],
-  hosts: [],
-  hostSlots: [],
-  paths: [],
-  requests: [],
-  forgetRequestsBeforeMs: undefined,
-  log: [],
-};
