@@ -51,11 +51,15 @@ export class OrderDesk {
     this.#dirtyHosts.add(host);
   }
 
+  /** Does what is due at `now`: links that are to be others by then. */
+  tick(now: Nanos): void {
+    if (!this.#peers.takeStep(now)) return;
+    for (const host of this.#inventory.hosts.values()) this.peersChanged(host);
+  }
+
   /** The turn ends: what is wanted now is what goes out. */
   makeOrders(now: Nanos): void {
-    if (this.#peers.takeStep(now)) {
-      for (const host of this.#inventory.hosts.values()) this.peersChanged(host);
-    }
+    this.tick(now);
     for (const box of this.#dirtyBoxes) this.#orderBox(box);
     this.#dirtyBoxes.clear();
     for (const host of this.#dirtyHosts) this.#orderHost(host);

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { nanos } from '#base/units';
 import { CorePool } from '#testkit/core-pool';
 import type { ModelHostProxy } from '#testkit/core-pool-host';
 
@@ -88,4 +89,18 @@ it('a box whose agent is away keeps its links for a minute, and for as long as i
   pool.host.connect();
   pool.run();
   expect(peersOf(pool, 'h1')).toEqual(['b1']);
+});
+
+// A step of the links that was due stayed due until the turn ended: its timer went off a second time.
+it('what is due is done in the tick, which is not asked for again', () => {
+  const pool = CorePool.ready();
+  pool.pass(1_000);
+  pool.box.disconnect();
+  pool.turn();
+  pool.now = nanos(pool.core.nextDeadlineNs());
+  pool.core.tick(pool.now);
+  expect(pool.core.nextDeadlineNs()).toBeGreaterThan(pool.now);
+  pool.turn();
+  pool.run();
+  expect(peersOf(pool, 'h1')).toEqual([]);
 });

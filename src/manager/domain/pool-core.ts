@@ -149,7 +149,10 @@ export class PoolCore implements Pool {
   }
 
   tick(now: Nanos): void {
-    this.#turn(now, () => this.#reconciler.tick(now));
+    this.#turn(now, () => {
+      this.#reconciler.tick(now);
+      this.#orders.tick(now);
+    });
   }
 
   takeBatch(): Batch | undefined {
