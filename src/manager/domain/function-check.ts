@@ -1,6 +1,6 @@
 /** Whether a function a host reports can be used as it stands: invariant 4, attached means usable. */
 import { formatBdf } from '#base/units';
-import type { BarSize, FunctionReport, WindowReport } from '#proto/agent-messages';
+import type { BarSize, FunctionReport } from '#proto/agent-messages';
 import type { HostSlotRecord } from './records.ts';
 
 /**
@@ -67,12 +67,4 @@ function clashFault(bars: readonly Bar[], position: number): string | undefined 
 
 function nameOf({ index, address }: Bar): string {
   return `BAR ${index} at 0x${address.toString(16)}`;
-}
-
-export function isEmpty(window: WindowReport): boolean {
-  return window.base > window.limit;
-}
-
-export function overlap(a: WindowReport, b: WindowReport): boolean {
-  return a.base <= b.limit && b.base <= a.limit;
 }

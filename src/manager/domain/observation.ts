@@ -81,3 +81,16 @@ export function isInForce(side: SideObservation): boolean {
 export function isLost(side: SideObservation): boolean {
   return side.connected && side.row !== 'own' && (side.held || side.row === 'other');
 }
+
+/** One of the two proxies has cut the slot off, under this generation. */
+export function isContained({ box, host }: Observation): boolean {
+  return box.contained || host.contained;
+}
+
+/** No program of the host can use the function any more. */
+export function hasNothingToDrain(seen: Observation): boolean {
+  const { host } = seen;
+  if (isContained(seen)) return true;
+  if (!host.connected) return false;
+  return host.row !== 'own' || (host.confirmed && host.function === 'none');
+}

@@ -10,15 +10,15 @@ import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
 import { DeadlineLists } from './deadline-lists.ts';
 import type { FactsKeeper } from './facts-keeper.ts';
-import { type Binding, type BoxSlot, type HostSlot, type Inventory } from './inventory.ts';
+import type { Binding, BoxSlot, HostSlot, Inventory } from './inventory.ts';
 import type { Journal } from './journal.ts';
 import type { Observation } from './observation.ts';
 import { observe } from './observe.ts';
 import type { PoolFaults, PoolTimeouts } from './pool-options.ts';
-import type { BindingRecord, BindingState } from './records.ts';
-import { settleOrders } from './settle-orders.ts';
+import type { BindingRecord, BindingState, LogRecord } from './records.ts';
 import { startGeneration, stepChanges, stepDurationMs } from './step-changes.ts';
 import { nextTransition, type Transition } from './transitions.ts';
+import { settleOrders } from './wanted-orders.ts';
 
 /** More steps than any binding can take on one look. */
 const MOST_STEPS = 12;
@@ -182,7 +182,7 @@ export class Reconciler {
   #renumber(binding: Binding): void {
     this.#put(binding, { generation: this.#parts.journal.nextGeneration() });
     const message = 'its generation may have been given out before the store was restored';
-    this.#log(binding, 'renumbered', message);
+    this.#log(binding.record, 'renumbered', message);
   }
 
   #look(now: Nanos, binding: Binding): void {
@@ -217,18 +217,19 @@ export class Reconciler {
     this.#enter(now, binding);
     const { failure } = binding.record;
     const message = row.to === 'failed' ? `${failure?.reason}: ${failure?.message}` : row.condition;
-    this.#log(binding, row.to, message);
+    this.#log(binding.record, row.to, message);
   }
 
-  #log({ record }: Binding, action: string, message: string): void {
+  #log(binding: NonNullable<LogRecord['binding']>, action: string, message: string): void {
+    const { id, requestId } = binding;
     this.#parts.journal.log({
       actor: 'manager',
       subjectKind: 'binding',
-      subject: record.id,
-      requestId: record.requestId,
+      subject: id,
+      requestId,
       action,
       message,
-      binding: record,
+      binding,
     });
   }
 
@@ -261,15 +262,11 @@ export class Reconciler {
     this.#unconfirmed.delete(binding);
     inventory.removeBinding(binding);
     journal.removeBinding(record.id);
-    journal.log({
-      actor: 'manager',
-      subjectKind: 'binding',
-      subject: record.id,
-      requestId: record.requestId,
-      action: 'free',
-      message: `GPU ${record.uuid} of box ${record.box}, slot ${record.boxSlot}, has no owner`,
-      binding: { ...record, state: 'free', failure: undefined, changedMs: journal.nowMs },
-    });
+    this.#log(
+      { ...record, state: 'free', failure: undefined, changedMs: journal.nowMs },
+      'free',
+      `GPU ${record.uuid} of box ${record.box}, slot ${record.boxSlot}, has no owner`,
+    );
     this.#settleBoxSlot(boxSlot);
     this.#settleHostSlot(hostSlot);
     this.#parts.onFreed(binding);

@@ -3,7 +3,14 @@
  * first whose `when` holds is taken; that is all the reconciler does. A new step is a new row here, and
  * tests and crash points, which are generated from the table, reach it by themselves.
  */
-import { isEmptied, isInForce, isLost, type Observation } from './observation.ts';
+import {
+  hasNothingToDrain,
+  isContained,
+  isEmptied,
+  isInForce,
+  isLost,
+  type Observation,
+} from './observation.ts';
 import type { BindingState, FailureReason } from './records.ts';
 
 export interface Transition {
@@ -47,6 +54,10 @@ function failures(
     condition,
     when,
   }));
+}
+
+function timeout(from: readonly BindingState[], reason: FailureReason): readonly Transition[] {
+  return failures(from, reason, 'the time is over', ({ expired }) => expired);
 }
 
 /** Something a proxy holds for the binding can be lost in these. */
@@ -161,7 +172,7 @@ const STEPS: readonly Transition[] = [
 ];
 
 const TIMEOUTS: readonly Transition[] = [
-  ...failures(['draining'], 'drain-timeout', 'the time is over', ({ expired }) => expired),
+  ...timeout(['draining'], 'drain-timeout'),
   ...failures(
     ['reserved', 'programming', 'attaching', 'detaching', 'scrubbing'],
     'box-unreachable',
@@ -180,15 +191,10 @@ const TIMEOUTS: readonly Transition[] = [
     'the time is over, and the agent of the host is not there',
     ({ expired, force, host }) => expired && !force && !host.connected && !host.released,
   ),
-  ...failures(
-    ['reserved', 'programming'],
-    'programming-timeout',
-    'the time is over',
-    ({ expired }) => expired,
-  ),
-  ...failures(['attaching'], 'attaching-timeout', 'the time is over', ({ expired }) => expired),
-  ...failures(['detaching'], 'detaching-timeout', 'the time is over', ({ expired }) => expired),
-  ...failures(['scrubbing'], 'scrubbing-timeout', 'the time is over', ({ expired }) => expired),
+  ...timeout(['reserved', 'programming'], 'programming-timeout'),
+  ...timeout(['attaching'], 'attaching-timeout'),
+  ...timeout(['detaching'], 'detaching-timeout'),
+  ...timeout(['scrubbing'], 'scrubbing-timeout'),
 ];
 
 /** A failed binding waits for what will not come: it says so, and waits to be asked. */
@@ -267,17 +273,6 @@ for (const row of TRANSITIONS) {
 export function nextTransition(state: BindingState, seen: Observation): Transition | undefined {
   for (const row of BY_STATE.get(state) ?? []) if (row.when(seen)) return row;
   return undefined;
-}
-
-function isContained({ box, host }: Observation): boolean {
-  return box.contained || host.contained;
-}
-
-function hasNothingToDrain(seen: Observation): boolean {
-  const { host } = seen;
-  if (isContained(seen)) return true;
-  if (!host.connected) return false;
-  return host.row !== 'own' || (host.confirmed && host.function === 'none');
 }
 
 function mayDetach(seen: Observation): boolean {

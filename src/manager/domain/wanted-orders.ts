@@ -1,6 +1,7 @@
-/** What the two slots of a binding should hold: derived, never stored. */
+/** What the two slots of a binding should hold: derived, never stored; and the books that are told. */
 import type { BoxSlotOrder, HostSlotOrder } from '#proto/agent-messages';
-import type { Binding } from './inventory.ts';
+import { type Binding, isReporting } from './inventory.ts';
+import { boxRow, hostRow } from './observe.ts';
 import { OrderBook } from './order-book.ts';
 import type { BindingRecord } from './records.ts';
 
@@ -13,7 +14,7 @@ function isStuckInDrain({ state, failure }: BindingRecord): boolean {
  * From `programming` on, and while detaching as long as the host may still use it. Then it is kept,
  * never added: a row put back would give out its generation a second time.
  */
-export function wantedOfBox(binding: Binding): BoxSlotOrder | undefined {
+function wantedOfBox(binding: Binding): BoxSlotOrder | undefined {
   const { record, boxReleasing } = binding;
   switch (record.state) {
     case 'programming':
@@ -32,7 +33,7 @@ export function wantedOfBox(binding: Binding): BoxSlotOrder | undefined {
 }
 
 /** Behind the box: a host that could use a row without its counterpart would only be answered UR. */
-export function wantedOfHost(binding: Binding): HostSlotOrder | undefined {
+function wantedOfHost(binding: Binding): HostSlotOrder | undefined {
   const { record, boxInForce, hostHeld } = binding;
   const isStuck = isStuckInDrain(record);
   switch (record.state) {
@@ -53,6 +54,32 @@ export function wantedOfHost(binding: Binding): HostSlotOrder | undefined {
     plugged: state === 'attaching' || state === 'attached' || isStuck,
     surprise: state !== 'draining' || record.force,
   };
+}
+
+/** What was seen now and stays true of this generation; then what its slots should hold. */
+export function settleOrders(binding: Binding): void {
+  const { boxSlot, hostSlot, record } = binding;
+  const atBox = boxRow(binding);
+  const atHost = hostRow(binding);
+  if (atBox === 'own') binding.boxHeld = true;
+  if (atHost === 'own') binding.hostHeld = true;
+  const boxBook = boxSlot.box.session?.book;
+  const hostBook = hostSlot.host.session?.book;
+  if (record.state === 'detaching') {
+    hostBook?.want(hostSlot.slot, wantedOfHost(binding));
+    const isGone = atHost === 'none' || atHost === 'other';
+    if (isGone && hostBook?.isConfirmed(hostSlot.slot) === true) binding.hostReleased = true;
+    const isNotThere = atBox === 'none' || atBox === 'other';
+    const doesNotWait = record.force && !isReporting(hostSlot.host);
+    if (binding.hostReleased || isNotThere || doesNotWait) binding.boxReleasing = true;
+    boxBook?.want(boxSlot.slot, wantedOfBox(binding));
+    return;
+  }
+  const ofBox = wantedOfBox(binding);
+  if (ofBox === undefined && record.state !== 'reserved') binding.boxReleasing = true;
+  boxBook?.want(boxSlot.slot, ofBox);
+  if (atBox === 'own' && boxBook?.isConfirmed(boxSlot.slot) === true) binding.boxInForce = true;
+  hostBook?.want(hostSlot.slot, wantedOfHost(binding));
 }
 
 export function newBoxBook(onDirty?: () => void): OrderBook<BoxSlotOrder> {

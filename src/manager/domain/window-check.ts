@@ -1,7 +1,6 @@
 /** Whether the windows a host reports for its virtual ports can be those of one PCIe hierarchy. */
 import { IntervalMap } from '#base/interval-map';
 import type { HostSlotReport, WindowReport } from '#proto/agent-messages';
-import { isEmpty, overlap } from './function-check.ts';
 
 /** Bridge windows are cut in these (type 1 header, 7.5.1.3.8 and 7.5.1.3.9). */
 const GRANULE = 0x10_0000;
@@ -66,4 +65,12 @@ function busFault(port: HostSlotReport, buses: ReadonlyMap<number, number>): str
 
 function text({ base, limit }: WindowReport): string {
   return `0x${base.toString(16)} to 0x${limit.toString(16)}`;
+}
+
+function isEmpty(window: WindowReport): boolean {
+  return window.base > window.limit;
+}
+
+function overlap(a: WindowReport, b: WindowReport): boolean {
+  return a.base <= b.limit && b.base <= a.limit;
 }
