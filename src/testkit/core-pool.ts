@@ -3,6 +3,7 @@
  * they are told unless a test holds them back. No wire, no agent core: what a model reports is what it
  * is, and a test can make it anything.
  */
+import type { DxpuError } from '#base/errors';
 import { type Nanos, nanos } from '#base/units';
 import type { Command, CommandAnswer } from '#manager/domain/commands';
 import { PoolCore } from '#manager/domain/pool-core';
@@ -25,7 +26,7 @@ export class CorePool implements PoolSink, ProxyHome {
   wallMs = 1_700_000_000_000;
   readonly faults: PoolFaults;
   readonly answers = new Map<number, CommandAnswer>();
-  readonly ended = new Map<AgentSessionId, string>();
+  readonly ended = new Map<AgentSessionId, DxpuError>();
   readonly log: LogRecord[] = [];
   /** Names of all steps taken, also by cores that were thrown away. */
   readonly steps: string[] = [];
@@ -182,8 +183,8 @@ export class CorePool implements PoolSink, ProxyHome {
     this.#bySession.get(session)?.order(order);
   }
 
-  endSession(session: AgentSessionId, reason: string): void {
-    this.ended.set(session, reason);
+  endSession(session: AgentSessionId, error: DxpuError): void {
+    this.ended.set(session, error);
     this.#bySession.get(session)?.lostStream(session);
     this.#bySession.delete(session);
   }

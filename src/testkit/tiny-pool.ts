@@ -3,6 +3,7 @@
  * is answered once that is durable, each session is ordered a revision, and one that is there second is
  * ended. A repeated request is a new one to it.
  */
+import { DxpuError, type DxpuErrorCode } from '#base/errors';
 import type { Nanos } from '#base/units';
 import { type Batch, EMPTY_BATCH } from '#manager/domain/batch';
 import type { Caller, Command, CommandAnswer } from '#manager/domain/commands';
@@ -53,7 +54,7 @@ export class TinyPool implements Pool {
     const name = `${hello.kind}/${hello.id}`;
     const isThere = [...this.#names.values()].includes(name);
     this.#effects.push(() => {
-      if (isThere) this.start.sink.endSession(session, 'there is one already');
+      if (isThere) this.#end(session, 'already_exists');
       else this.order(session, hello.kind, 1);
     });
     if (!isThere) this.#names.set(session, name);
@@ -73,8 +74,12 @@ export class TinyPool implements Pool {
     this.reports.push(report);
     if (report.refused === 'bug') throw new Error('an assertion');
     if (report.refused === 'lie') {
-      this.#effects.push(() => this.start.sink.endSession(session, 'that cannot be'));
+      this.#effects.push(() => this.#end(session, 'failed_precondition'));
     }
+  }
+
+  #end(session: number, code: DxpuErrorCode): void {
+    this.start.sink.endSession(session, new DxpuError(code, 'that cannot be'));
   }
 
   disconnected(_now: Nanos, session: number): void {

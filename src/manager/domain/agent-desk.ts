@@ -4,12 +4,14 @@
  * that a new instance and the bindings it has lost are known in one turn.
  */
 import { assert } from '#base/assert';
+import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
+import { identityName } from '#identity/identity';
 import type { AgentHello, AgentReport, BoxHello, HostHello } from '#proto/agent-messages';
 import type { BoxReports } from './box-reports.ts';
 import type { FactsKeeper } from './facts-keeper.ts';
 import type { HostReports } from './host-reports.ts';
-import type { AgentSession, Box, Host, Inventory } from './inventory.ts';
+import type { Box, Host, Inventory } from './inventory.ts';
 import type { Journal } from './journal.ts';
 import type { OrderDesk } from './order-desk.ts';
 import type { Outbox } from './outbox.ts';
@@ -54,12 +56,12 @@ export class AgentDesk {
   }
 
   connected(id: AgentSessionId, hello: AgentHello): void {
-    const name = nameOf(hello);
+    const name = identityName(hello);
     assert(!this.#streams.has(id), `stream ${id} of ${name} begins a second time`);
     if (this.#living.has(name)) {
       const text = `a second live stream of ${hello.kind} ${hello.id} is refused: the first one lives`;
-      this.#parts.claims.log(hello.kind, hello.id, text);
-      this.#parts.outbox.end(id, text);
+      this.#parts.claims.log(hello, text);
+      this.#parts.outbox.end(id, new DxpuError('already_exists', `${name}: ${text}`));
       return;
     }
     const stream: Stream = { id, hello, owner: undefined };
@@ -71,16 +73,16 @@ export class AgentDesk {
     const stream = this.#streams.get(id);
     // It was ended, and what it had sent before was still on its way.
     if (stream === undefined) return;
-    const { inventory, journal, reconciler } = this.#parts;
+    const { journal, reconciler, boxReports, hostReports } = this.#parts;
     const { hello } = stream;
-    const known =
-      hello.kind === 'box' ? inventory.boxes.get(hello.id) : inventory.hosts.get(hello.id);
+    const isFirst = stream.owner === undefined;
+    const book = stream.owner?.session?.book;
     const fault = reportFault(report, {
       kind: hello.kind,
-      isFirst: stream.owner === undefined,
-      hasRaised: known?.hasRaised === true,
-      revision: stream.owner?.session?.book.revision ?? 0,
-      applied: stream.owner?.session?.book.applied ?? 0,
+      isFirst,
+      hasRaised: this.#known(hello)?.hasRaised === true,
+      revision: book?.revision ?? 0,
+      applied: book?.applied ?? 0,
       generation: journal.generation,
     });
     if (fault !== undefined) {
@@ -89,88 +91,43 @@ export class AgentDesk {
     }
     const highest = highestGeneration(report);
     const isAhead = highest > journal.generation;
-    const isFirst = stream.owner === undefined;
-    if (isAhead) this.#raiseGeneration(nameOf(hello), highest);
-    if (hello.kind === 'box' && report.kind === 'box') {
-      const box =
-        stream.owner === undefined ? this.#boxBegins(now, stream, hello) : (stream.owner as Box);
-      if (isAhead) box.hasRaised = true;
-      if (isFirst) reconciler.renumberReserved(box.slots.values(), highest);
-      this.#parts.boxReports.take(box, report);
-      this.#takeApplied(report, 'box', box, box.session, (slot) => {
-        const found = box.slots.get(slot);
-        if (found !== undefined) reconciler.touchBoxSlot(found);
-        return found;
-      });
-    } else if (hello.kind === 'host' && report.kind === 'host') {
-      const host =
-        stream.owner === undefined ? this.#hostBegins(now, stream, hello) : (stream.owner as Host);
-      if (isAhead) host.hasRaised = true;
-      if (isFirst) reconciler.renumberReserved(host.slots.values(), highest);
-      this.#parts.hostReports.take(host, report);
-      this.#takeApplied(report, 'host', host, host.session, (slot) => {
-        const found = host.slots.get(slot);
-        if (found !== undefined) reconciler.touchHostSlot(found);
-        return found;
-      });
-    }
-    this.#noteSeen(now, stream);
+    if (isAhead) this.#raiseGeneration(identityName(hello), highest);
+    const owner = stream.owner ?? this.#begin(now, stream);
+    if (isAhead) owner.hasRaised = true;
+    if (isFirst) reconciler.renumberReserved(owner.slots.values(), highest);
+    if (owner.kind === 'box' && report.kind === 'box') boxReports.take(owner, report);
+    if (owner.kind === 'host' && report.kind === 'host') hostReports.take(owner, report);
+    this.#takeApplied(owner, report);
+    this.#noteSeen(now, owner);
   }
 
   disconnected(now: Nanos, id: AgentSessionId): void {
     const stream = this.#streams.get(id);
-    if (stream !== undefined) this.#drop(now, stream, 'disconnected', '');
+    if (stream !== undefined) this.#drop(now, stream, '');
   }
 
-  #boxBegins(now: Nanos, stream: Stream, hello: BoxHello): Box {
-    const { inventory, journal, facts, orders, peers } = this.#parts;
-    const { kind: _kind, ...said } = hello;
-    const record = { ...said, seenMs: journal.nowMs };
-    const known = inventory.boxes.get(hello.id);
-    const box = known ?? inventory.addBox(record);
+  #known({ kind, id }: AgentHello): Box | Host | undefined {
+    const { boxes, hosts } = this.#parts.inventory;
+    return kind === 'box' ? boxes.get(id) : hosts.get(id);
+  }
+
+  /** What the hello said holds from now on. */
+  #begin(now: Nanos, stream: Stream): Box | Host {
+    const { journal, reconciler } = this.#parts;
+    const { id, hello } = stream;
+    const known = this.#known(hello);
     const isRestarted = known !== undefined && known.record.instance !== hello.instance;
-    box.record = record;
-    box.session = orders.openBox(stream.id, box, now);
-    stream.owner = box;
-    this.boxesConnected++;
-    facts.box(box, false);
-    peers.came(box);
-    for (const { binding } of box.slots.values()) {
+    const owner =
+      hello.kind === 'box' ? this.#boxBegins(now, id, hello) : this.#hostBegins(now, id, hello);
+    stream.owner = owner;
+    for (const { binding } of owner.slots.values()) {
       if (binding === undefined) continue;
-      if (isRestarted) binding.boxRestarted = true;
-      this.#parts.reconciler.touch(binding);
+      if (isRestarted && owner.kind === 'box') binding.boxRestarted = true;
+      if (isRestarted && owner.kind === 'host') binding.hostRestarted = true;
+      reconciler.touch(binding);
     }
-    journal.put('boxes', record);
-    this.#logBegin(hello, isRestarted);
-    return box;
-  }
-
-  #hostBegins(now: Nanos, stream: Stream, hello: HostHello): Host {
-    const { inventory, journal, facts, orders } = this.#parts;
-    const { kind: _kind, ...said } = hello;
-    const record = { ...said, seenMs: journal.nowMs };
-    const known = inventory.hosts.get(hello.id);
-    const host = known ?? inventory.addHost(record);
-    if (known === undefined) facts.host(host);
-    const isRestarted = known !== undefined && known.record.instance !== hello.instance;
-    host.record = record;
-    host.session = orders.openHost(stream.id, host, now);
-    stream.owner = host;
-    this.hostsConnected++;
-    facts.hostReachable(host);
-    for (const { binding } of host.slots.values()) {
-      if (binding === undefined) continue;
-      if (isRestarted) binding.hostRestarted = true;
-      this.#parts.reconciler.touch(binding);
-    }
-    journal.put('hosts', record);
-    this.#logBegin(hello, isRestarted);
-    return host;
-  }
-
-  #logBegin(hello: AgentHello, isRestarted: boolean): void {
-    this.#parts.journal.log({
-      actor: nameOf(hello),
+    journal.log({
+      actor: identityName(hello),
       subjectKind: hello.kind,
       subject: hello.id,
       action: isRestarted ? 'restarted' : 'connected',
@@ -178,32 +135,67 @@ export class AgentDesk {
         ? `another process (version ${hello.version}) reports for it`
         : `its agent (version ${hello.version}) reports`,
     });
+    return owner;
+  }
+
+  #boxBegins(now: Nanos, id: AgentSessionId, { kind: _, ...said }: BoxHello): Box {
+    const { inventory, journal, facts, orders, peers } = this.#parts;
+    const record = { ...said, seenMs: journal.nowMs };
+    const box = inventory.boxes.get(said.id) ?? inventory.addBox(record);
+    box.record = record;
+    box.session = orders.openBox(id, box, now);
+    this.boxesConnected++;
+    facts.box(box, false);
+    peers.came(box);
+    journal.put('boxes', record);
+    return box;
+  }
+
+  #hostBegins(now: Nanos, id: AgentSessionId, { kind: _, ...said }: HostHello): Host {
+    const { inventory, journal, facts, orders } = this.#parts;
+    const record = { ...said, seenMs: journal.nowMs };
+    const known = inventory.hosts.get(said.id);
+    const host = known ?? inventory.addHost(record);
+    if (known === undefined) facts.host(host);
+    host.record = record;
+    host.session = orders.openHost(id, host, now);
+    this.hostsConnected++;
+    facts.hostReachable(host);
+    journal.put('hosts', record);
+    return host;
   }
 
   /** What the report says of orders: which are in force, and which could not be. */
-  #takeApplied<O extends { readonly slot: number }>(
-    report: AgentReport,
-    kind: 'box' | 'host',
-    owner: Box | Host,
-    session: AgentSession<O> | undefined,
-    touch: (slot: number) => { refused: string } | undefined,
-  ): void {
-    assert(session !== undefined, `${kind} ${owner.id} reports without a stream`);
-    const { applied, refused } = report;
-    if (applied > session.book.applied) {
-      for (const slot of session.book.confirm(applied) ?? owner.slots.keys()) touch(slot);
+  #takeApplied(owner: Box | Host, { applied, refused }: AgentReport): void {
+    const { session } = owner;
+    assert(session !== undefined, `${identityName(owner)} reports without a stream`);
+    const { book } = session;
+    if (applied > book.applied) {
+      for (const slot of book.confirm(applied) ?? owner.slots.keys()) this.#touch(owner, slot);
     }
     for (const slot of session.refusedSlots) {
       const found = owner.slots.get(slot);
       if (found !== undefined) found.refused = '';
     }
-    session.refusedSlots = refused === '' ? [] : session.book.suspects();
+    session.refusedSlots = refused === '' ? [] : book.suspects();
     for (const slot of session.refusedSlots) {
-      const found = touch(slot);
+      const found = this.#touch(owner, slot);
       if (found !== undefined) found.refused = refused;
     }
     const text = refused === '' ? '' : `cannot put an order in force: ${refused}`;
-    this.#parts.claims.set(kind, owner, 'order', text);
+    this.#parts.claims.set(owner, 'order', text);
+  }
+
+  #touch(owner: Box | Host, slot: number): { refused: string } | undefined {
+    const { reconciler } = this.#parts;
+    if (owner.kind === 'box') {
+      const found = owner.slots.get(slot);
+      if (found !== undefined) reconciler.touchBoxSlot(found);
+      return found;
+    }
+    const found = owner.slots.get(slot);
+    if (found !== undefined) reconciler.touchHostSlot(found);
+    return found;
   }
 
   #raiseGeneration(actor: string, to: number): void {
@@ -222,61 +214,51 @@ export class AgentDesk {
 
   #expel(now: Nanos, stream: Stream, fault: string): void {
     const { hello, id } = stream;
-    this.#parts.claims.log(hello.kind, hello.id, fault);
-    this.#parts.outbox.end(id, fault);
-    this.#drop(now, stream, 'disconnected', `its stream was ended: ${fault}`);
+    const error = new DxpuError('failed_precondition', `${identityName(hello)}: ${fault}`);
+    this.#parts.claims.log(hello, fault);
+    this.#parts.outbox.end(id, error);
+    this.#drop(now, stream, `its stream was ended: ${fault}`);
   }
 
-  #drop(now: Nanos, stream: Stream, action: string, message: string): void {
-    const { inventory, journal, facts, peers, boxReports, hostReports, orders } = this.#parts;
-    const { id, hello, owner } = stream;
+  #drop(now: Nanos, { id, hello, owner }: Stream, message: string): void {
+    const { journal, facts, peers, boxReports, hostReports, orders } = this.#parts;
+    const actor = identityName(hello);
     this.#streams.delete(id);
-    this.#living.delete(nameOf(hello));
+    this.#living.delete(actor);
     if (owner === undefined) return;
-    const box = hello.kind === 'box' ? inventory.boxes.get(hello.id) : undefined;
-    const host = hello.kind === 'host' ? inventory.hosts.get(hello.id) : undefined;
-    if (box !== undefined) {
-      box.session = undefined;
+    owner.session = undefined;
+    if (owner.kind === 'box') {
       this.boxesConnected--;
-      facts.box(box, true);
-      boxReports.forget(box);
-      peers.left(now, box);
-      orders.close(box);
-      box.record = { ...box.record, seenMs: journal.nowMs };
-      journal.put('boxes', box.record);
-    }
-    if (host !== undefined) {
-      host.session = undefined;
+      facts.box(owner, true);
+      boxReports.forget(owner);
+      peers.left(now, owner);
+    } else {
       this.hostsConnected--;
-      facts.hostReachable(host);
-      hostReports.forget(host);
-      orders.close(host);
-      host.record = { ...host.record, seenMs: journal.nowMs };
-      journal.put('hosts', host.record);
+      facts.hostReachable(owner);
+      hostReports.forget(owner);
     }
+    orders.close(owner);
+    this.#putSeen(owner);
     const { kind, id: subject } = hello;
-    journal.log({ actor: nameOf(hello), subjectKind: kind, subject, action, message });
+    journal.log({ actor, subjectKind: kind, subject, action: 'disconnected', message });
   }
 
-  #noteSeen(now: Nanos, { owner, hello }: Stream): void {
-    const session = owner?.session;
+  #noteSeen(now: Nanos, owner: Box | Host): void {
+    const { session } = owner;
     if (session === undefined || now - session.seenNs < SEEN_STEP_NS) return;
     session.seenNs = now;
-    const { inventory, journal } = this.#parts;
-    const box = hello.kind === 'box' ? inventory.boxes.get(hello.id) : undefined;
-    const host = hello.kind === 'host' ? inventory.hosts.get(hello.id) : undefined;
+    this.#putSeen(owner);
+  }
+
+  #putSeen(owner: Box | Host): void {
+    const { journal } = this.#parts;
     const seenMs = journal.nowMs;
-    if (box !== undefined) {
-      box.record = { ...box.record, seenMs };
-      journal.put('boxes', box.record);
-    }
-    if (host !== undefined) {
-      host.record = { ...host.record, seenMs };
-      journal.put('hosts', host.record);
+    if (owner.kind === 'box') {
+      owner.record = { ...owner.record, seenMs };
+      journal.put('boxes', owner.record);
+    } else {
+      owner.record = { ...owner.record, seenMs };
+      journal.put('hosts', owner.record);
     }
   }
-}
-
-function nameOf({ kind, id }: AgentHello): string {
-  return `${kind}/${id}`;
 }

@@ -6,6 +6,7 @@ import type { BoxReport, BoxSlotReport, GpuNodeReport } from '#proto/agent-messa
 import type { FactsKeeper } from './facts-keeper.ts';
 import type { Box, BoxSlot, Inventory } from './inventory.ts';
 import type { Journal } from './journal.ts';
+import { LogBudget } from './log-budget.ts';
 import { boxRow } from './observe.ts';
 import type { PoolFaults } from './pool-options.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -21,12 +22,14 @@ export interface BoxReportsParts {
   readonly faults: PoolFaults;
 }
 
-/** About the GPU nodes of one box, as long as this core lives: the log can only grow. */
+/** About the GPU nodes of one box. */
 const MOST_ENTRIES = 10_000;
 
 export class BoxReports {
-  /** Log entries by box. */
-  readonly #entries = new Map<string, number>();
+  readonly #budget = new LogBudget(
+    MOST_ENTRIES,
+    'the last that is written down of this box: its GPU nodes come and go too often',
+  );
   readonly #parts: BoxReportsParts;
   /** Slots whose GPU node is not believed, by the UUID they claim. */
   readonly #claimants = new Map<string, Set<BoxSlot>>();
@@ -91,7 +94,7 @@ export class BoxReports {
         holder === undefined
           ? `slot ${slot.slot}: a GPU node without a UUID is not believed`
           : `slot ${slot.slot}: claims GPU ${node.uuid}, which is in ${nameOf(holder)}`;
-      claims.set('box', box, `node ${slot.slot}`, text);
+      claims.set(box, `node ${slot.slot}`, text);
       return;
     }
     inventory.nodes.set(node.uuid, slot);
@@ -123,7 +126,7 @@ export class BoxReports {
     claimants?.delete(slot);
     if (claimants?.size === 0) this.#claimants.delete(claim);
     if (slot.report?.node?.uuid !== claim || claim === '') {
-      this.#parts.claims.set('box', box, `node ${slot.slot}`, '');
+      this.#parts.claims.set(box, `node ${slot.slot}`, '');
     }
   }
 
@@ -134,7 +137,7 @@ export class BoxReports {
       const node = slot.report?.node;
       if (node === undefined) continue;
       this.#forgetClaim(slot);
-      this.#parts.claims.set('box', slot.box, `node ${slot.slot}`, '');
+      this.#parts.claims.set(slot.box, `node ${slot.slot}`, '');
       this.#place(slot, node);
       this.#noteQuarantine(slot);
       this.#parts.reconciler.touchBoxSlot(slot);
@@ -164,27 +167,18 @@ export class BoxReports {
       row === undefined || isOwn
         ? ''
         : `slot ${slot.slot}: holds a row of host ${row.host}, generation ${row.generation}, that no binding asks for`;
-    this.#parts.claims.set('box', box, `row ${slot.slot}`, text);
+    this.#parts.claims.set(box, `row ${slot.slot}`, text);
     if (this.#parts.faults.actsOnReports === true && binding !== undefined && row !== undefined) {
       binding.record = { ...binding.record, host: row.host };
       this.#parts.journal.put('bindings', binding.record);
     }
   }
 
-  #log(slot: BoxSlot, uuid: string, action: string, message: string): void {
-    const { id } = slot.box;
-    const entries = (this.#entries.get(id) ?? 0) + 1;
-    if (entries > MOST_ENTRIES) return;
-    this.#entries.set(id, entries);
-    const last =
-      ' (the last that is written down of this box: its GPU nodes come and go too often)';
-    this.#parts.journal.log({
-      actor: `box/${id}`,
-      subjectKind: 'gpu',
-      subject: uuid,
-      action,
-      message: entries < MOST_ENTRIES ? message : message + last,
-    });
+  #log({ box: { id } }: BoxSlot, uuid: string, action: string, text: string): void {
+    const message = this.#budget.spend(id, text);
+    if (message === undefined) return;
+    const actor = `box/${id}`;
+    this.#parts.journal.log({ actor, subjectKind: 'gpu', subject: uuid, action, message });
   }
 }
 

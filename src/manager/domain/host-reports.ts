@@ -73,7 +73,7 @@ export class HostReports {
     for (const slot of host.slots.values()) {
       const { report } = slot;
       const fault = faults.get(slot.slot) ?? '';
-      claims.set('host', host, `windows ${slot.slot}`, fault);
+      claims.set(host, `windows ${slot.slot}`, fault);
       slot.isSound = fault === '';
       if (slot.isSound && report !== undefined && !isSamePort(slot.record, report)) {
         const { secondaryBus, nonPrefetchable, prefetchable } = report;
@@ -94,7 +94,7 @@ export class HostReports {
       row === undefined || isOwn
         ? ''
         : `slot ${slot.slot}: holds a row of box ${row.box}, slot ${row.boxSlot}, generation ${row.generation}, that no binding asks for`;
-    this.#parts.claims.set('host', host, `row ${slot.slot}`, text);
+    this.#parts.claims.set(host, `row ${slot.slot}`, text);
   }
 
   #noteFunction(slot: HostSlot): void {
@@ -103,12 +103,12 @@ export class HostReports {
     const { claims, reconciler, journal } = this.#parts;
     const key = `function ${slot.slot}`;
     if (found === undefined || record === undefined || binding === undefined) {
-      claims.set('host', host, key, '');
+      claims.set(host, key, '');
       return;
     }
     const stage = functionStage(found, record, binding.boxSlot.record?.node.bars ?? []);
     const isWrong = typeof stage === 'object';
-    claims.set('host', host, key, isWrong ? `slot ${slot.slot}: ${stage.wrong}` : '');
+    claims.set(host, key, isWrong ? `slot ${slot.slot}: ${stage.wrong}` : '');
     const { attachment, state, id } = binding.record;
     const hasMoved =
       state === 'attached' && attachment !== undefined && !isSameFunction(attachment, found);
@@ -147,12 +147,7 @@ export class HostReports {
     if (known === undefined) {
       const isTooMany = host.paths.size >= inventory.boxes.size * MOST_PATHS_PER_BOX;
       if (isTooMany || !inventory.boxes.has(box)) {
-        claims.set(
-          'host',
-          host,
-          'paths',
-          `claims a path ${path} to box ${box}, which is not known`,
-        );
+        claims.set(host, 'paths', `claims a path ${path} to box ${box}, which is not known`);
         return;
       }
     }

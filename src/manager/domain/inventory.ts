@@ -2,9 +2,11 @@
  * The pool as the core has it in mind: records of the store, joined, with what the living streams have
  * told. Plain state without rules; whoever changes a part says so at its head:
  *
- * - records of boxes, slots, hosts and paths, and reports: `box-reports.ts` and `host-reports.ts`;
- * - bindings and their flags: `reconciler.ts` and `command-desk.ts`;
- * - what the placement index was told (`told`): `facts-keeper.ts`.
+ * - records of boxes and hosts, and their sessions: `agent-desk.ts`;
+ * - records of slots and paths, and reports: `box-reports.ts` and `host-reports.ts`;
+ * - bindings and their flags: `command-desk.ts`, `reconciler.ts` and `wanted-orders.ts`;
+ * - what the placement index was told (`told`, `gpus`, `gpusFree`): `facts-keeper.ts`;
+ * - who is linked to whom (`peerZone`): `peer-lists.ts`; what is wrong (`problems`): `refused-claims.ts`.
  */
 import type { HostSlotFacts, NodeFacts } from '#placement/facts';
 import type {
@@ -65,6 +67,7 @@ export interface BoxSlot {
 }
 
 export interface Box extends Due {
+  readonly kind: 'box';
   readonly id: string;
   record: BoxRecord;
   /** The stream that reports for it: there is one from the whole report that begins it on. */
@@ -102,6 +105,7 @@ export interface Path {
 }
 
 export interface Host {
+  readonly kind: 'host';
   readonly id: string;
   record: HostRecord;
   session: AgentSession<HostSlotOrder> | undefined;
@@ -141,6 +145,7 @@ export class Inventory {
       dueList: undefined,
       dueBefore: undefined,
       dueBehind: undefined,
+      kind: 'box',
       id: record.id,
       record,
       session: undefined,
@@ -179,6 +184,7 @@ export class Inventory {
 
   addHost(record: HostRecord): Host {
     const host: Host = {
+      kind: 'host',
       id: record.id,
       record,
       session: undefined,

@@ -1,7 +1,7 @@
 /** Makes the orders of a turn: for each stream with something new, one. */
 import type { Nanos } from '#base/units';
 import type { BoxSlotOrder, HostOrder, HostSlotOrder } from '#proto/agent-messages';
-import { type AgentSession, type Box, type Host, type Inventory } from './inventory.ts';
+import type { AgentSession, Box, Host, Inventory } from './inventory.ts';
 import type { OrderBook } from './order-book.ts';
 import type { Outbox } from './outbox.ts';
 import type { PeerLists } from './peer-lists.ts';
@@ -40,8 +40,8 @@ export class OrderDesk {
   }
 
   close(of: Box | Host): void {
-    this.#dirtyBoxes.delete(of as Box);
-    this.#dirtyHosts.delete(of as Host);
+    if (of.kind === 'box') this.#dirtyBoxes.delete(of);
+    else this.#dirtyHosts.delete(of);
   }
 
   /** The host's links may have to be others. */

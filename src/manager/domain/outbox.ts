@@ -3,6 +3,7 @@
  * ends of streams. The sink may call back into the core, which is at rest by then, and may even drive
  * it through another turn: what that lets out follows behind.
  */
+import type { DxpuError } from '#base/errors';
 import type { AgentOrder } from '#proto/agent-messages';
 import type { CommandAnswer } from './commands.ts';
 import type { AgentSessionId, PoolSink } from './pool-sink.ts';
@@ -33,8 +34,8 @@ export class Outbox {
     this.#orders.push((sink) => sink.order(session, order));
   }
 
-  end(session: AgentSessionId, reason: string): void {
-    this.#ends.push((sink) => sink.endSession(session, reason));
+  end(session: AgentSessionId, error: DxpuError): void {
+    this.#ends.push((sink) => sink.endSession(session, error));
   }
 
   /** The turn is over: what was said in it leaves with the next `release`. */

@@ -1,11 +1,14 @@
 /**
  * The core of the manager, wired together. Who owns what:
  *
- * - `Inventory`: the pool in memory. `BoxReports`, `HostReports`, `CommandDesk` and `Reconciler` change
- *   it, each the part its file names; `AgentDesk` says whose stream lives.
- * - `Journal`: what the turn has changed so far. `takeBatch` hands it over.
+ * - `Inventory`: the pool in memory. Its file says who changes which part: `AgentDesk` (whose stream
+ *   lives), `BoxReports`, `HostReports`, `CommandDesk` (what users ask), `Reconciler` (lives of bindings).
+ *   `PoolViews` reads it for lists.
+ * - `Journal`: what the turn has changed so far. `takeBatch` hands it over. `RequestBook` and
+ *   `RefusedClaims` keep to it what was answered, and what proxies say that is not believed.
  * - `Outbox`: what the turn wants told. Sealed with the batch, released by `committed`.
- * - `FactsKeeper`: the placement index. `PeerLists`, `OrderDesk`: what is ordered.
+ * - `FactsKeeper`: the placement index, told whenever a slot may be another.
+ * - `PeerLists`, `OrderDesk`: which links hosts keep; the orders of a turn, by the `OrderBook` of a stream.
  *
  * A call changes records and touches what may be affected; `settle` then walks each touched binding
  * through the table of transitions. Orders are made when the turn ends, from what is wanted by then.

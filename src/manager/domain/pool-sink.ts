@@ -1,4 +1,5 @@
 /** Where the effects of the manager's core go (ADR 1). None is called before what it tells is durable. */
+import type { DxpuError } from '#base/errors';
 import type { AgentOrder } from '#proto/agent-messages';
 import type { CommandAnswer } from './commands.ts';
 import type { LogRecord } from './records.ts';
@@ -10,8 +11,11 @@ export interface PoolSink {
   /** The answer to the command given under `ticket`. Called once. */
   answer(ticket: number, answer: CommandAnswer): void;
   order(session: AgentSessionId, order: AgentOrder): void;
-  /** The stream must be ended: its peer breaks the contract, or another has taken its place. */
-  endSession(session: AgentSessionId, reason: string): void;
+  /**
+   * The stream must be ended: `already_exists` when another one of its identity lives,
+   * `failed_precondition` when its peer breaks the contract.
+   */
+  endSession(session: AgentSessionId, error: DxpuError): void;
   /** New entries of the log, in order. */
   logged(entries: readonly LogRecord[]): void;
 }

@@ -2,40 +2,43 @@
  * What proxies claim and the manager does not believe. A claim is said once, when it appears, and shows
  * in the lists as long as it stands. There is an end to what one stream can write into the log.
  */
+import { type Identity, identityName } from '#identity/identity';
 import type { Box, Host } from './inventory.ts';
 import type { Journal } from './journal.ts';
+import { LogBudget } from './log-budget.ts';
 
-/** By one proxy, as long as this core lives. */
+/** By one proxy. */
 const MOST_ENTRIES = 1000;
 const SHOWN = 3;
 
 export class RefusedClaims {
   readonly #journal: Journal;
-  readonly #entries = new Map<string, number>();
+  readonly #budget = new LogBudget(
+    MOST_ENTRIES,
+    'the last that is written down: there are too many',
+  );
 
   constructor(journal: Journal) {
     this.#journal = journal;
   }
 
   /** What is wrong under `key` is this now; '' when nothing is any more. */
-  set(kind: 'box' | 'host', of: Box | Host, key: string, text: string): void {
+  set(of: Box | Host, key: string, text: string): void {
     if (text === '') {
       of.problems.delete(key);
       return;
     }
     if (of.problems.get(key) === text) return;
     of.problems.set(key, text);
-    this.log(kind, of.id, text);
+    this.log(of, text);
   }
 
   /** Of what has no place in the lists. */
-  log(kind: 'box' | 'host', id: string, text: string): void {
-    const name = `${kind}/${id}`;
-    const entries = (this.#entries.get(name) ?? 0) + 1;
-    if (entries > MOST_ENTRIES) return;
-    this.#entries.set(name, entries);
-    const message =
-      entries < MOST_ENTRIES ? text : `${text} (the last that is written down: there are too many)`;
+  log(of: Identity<'box' | 'host'>, text: string): void {
+    const name = identityName(of);
+    const message = this.#budget.spend(name, text);
+    if (message === undefined) return;
+    const { kind, id } = of;
     this.#journal.log({ actor: name, subjectKind: kind, subject: id, action: 'refused', message });
   }
 }

@@ -14,7 +14,6 @@
 import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
-import { identityName } from '#identity/identity';
 import type { AgentHello, AgentReport } from '#proto/agent-messages';
 import type { Caller, Command, CommandAnswer } from '../domain/commands.ts';
 import type { Pool } from '../domain/pool.ts';
@@ -52,20 +51,11 @@ interface Waiting {
   readonly reject: (error: DxpuError) => void;
 }
 
-interface Session {
-  readonly name: string;
-  readonly stream: AgentStream;
-  /** Another one of its name was there when it came, and the core has not taken this one. */
-  isSecond: boolean;
-}
-
 export class ManagerShell implements Shell {
   readonly #options: ManagerShellOptions;
   readonly #feed: LogFeed;
   readonly #commands = new Map<number, Waiting>();
-  readonly #sessions = new Map<AgentSessionId, Session>();
-  /** Which session came first, of each identity that has one. */
-  readonly #holders = new Map<string, AgentSessionId>();
+  readonly #streams = new Map<AgentSessionId, AgentStream>();
   #pool: Pool;
   #timer: TimerDriver;
   #nextTicket = 1;
@@ -120,17 +110,15 @@ export class ManagerShell implements Shell {
   openSession(hello: AgentHello, stream: AgentStream): AgentSession {
     this.#refuseWhenHeld();
     const id = this.#nextSession++;
-    const name = identityName(hello);
-    this.#sessions.set(id, { name, stream, isSecond: this.#holders.has(name) });
-    if (!this.#holders.has(name)) this.#holders.set(name, id);
+    this.#streams.set(id, stream);
     this.#change((now) => this.#pool.connected(now, id, hello));
     return {
       report: (report: AgentReport): void => {
-        if (!this.#sessions.has(id)) return;
+        if (!this.#streams.has(id)) return;
         this.#change((now) => this.#pool.report(now, id, report));
       },
       close: (): void => {
-        if (this.#forget(id) === undefined) return;
+        if (!this.#streams.delete(id)) return;
         this.#change((now) => this.#pool.disconnected(now, id));
       },
     };
@@ -144,14 +132,6 @@ export class ManagerShell implements Shell {
     if (this.#over !== undefined) return;
     if (this.#turn !== undefined) this.#commit();
     this.#end(new DxpuError('unavailable', `the manager is stopping: ${reason}`));
-  }
-
-  #forget(id: AgentSessionId): Session | undefined {
-    const session = this.#sessions.get(id);
-    if (session === undefined) return undefined;
-    this.#sessions.delete(id);
-    if (this.#holders.get(session.name) === id) this.#holders.delete(session.name);
-    return session;
   }
 
   /** A call on the core that may change it: part of the turn under way, or the begin of one. */
@@ -226,14 +206,13 @@ export class ManagerShell implements Shell {
   /** Calls fail with `error`; sessions end with `reason`, the manager's own fault. */
   #dropEverybody(error: DxpuError, reason: string): void {
     const commands = [...this.#commands.values()];
-    const sessions = [...this.#sessions.values()];
+    const streams = [...this.#streams.values()];
     this.#commands.clear();
-    this.#sessions.clear();
-    this.#holders.clear();
+    this.#streams.clear();
     this.#endedSessions = [];
     for (const { reject } of commands) reject(error);
     const end = new DxpuError('unavailable', reason, { cause: error });
-    for (const { stream } of sessions) stream.end(end);
+    for (const stream of streams) stream.end(end);
   }
 
   #broke(thrown: unknown, what = 'a fault of the program'): void {
@@ -270,11 +249,10 @@ export class ManagerShell implements Shell {
 
   #makeTimer(): TimerDriver {
     const pool = this.#pool;
-    const timer = new TimerDriver(this.#options.clock, {
+    return new TimerDriver(this.#options.clock, {
       nextDeadlineNs: () => pool.nextDeadlineNs(),
       tick: () => this.#change((now) => pool.tick(now)),
     });
-    return timer;
   }
 
   /** Called by the core within `committed` alone; none of it calls the core. */
@@ -284,18 +262,13 @@ export class ManagerShell implements Shell {
         this.#commands.get(ticket)?.resolve(answer);
         this.#commands.delete(ticket);
       },
-      order: (id, order) => {
-        const session = this.#sessions.get(id);
-        if (session === undefined) return;
-        session.isSecond = false;
-        session.stream.order(order);
-      },
-      endSession: (id, reason) => {
-        const session = this.#forget(id);
-        if (session === undefined) return;
+      order: (id, order) => this.#streams.get(id)?.order(order),
+      endSession: (id, error) => {
+        const stream = this.#streams.get(id);
+        if (stream === undefined) return;
+        this.#streams.delete(id);
         this.#endedSessions.push(id);
-        const code = session.isSecond ? 'already_exists' : 'failed_precondition';
-        session.stream.end(new DxpuError(code, `${session.name}: ${reason}`));
+        stream.end(error);
       },
       logged: (entries) => this.#feed.append(entries),
     };

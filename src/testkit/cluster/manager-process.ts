@@ -151,13 +151,13 @@ export class ManagerProcess implements PoolSink {
     this.#streams.get(session)?.order(order);
   }
 
-  endSession(session: AgentSessionId, reason: string): void {
+  endSession(session: AgentSessionId, { message }: DxpuError): void {
     const stream = this.#streams.get(session);
     if (this.#dead || stream === undefined) return;
     this.#options.oracle.counts.up('sessions ended');
-    this.#options.oracle.event(`manager ends session ${session}: ${reason}`);
+    this.#options.oracle.event(`manager ends session ${session}: ${message}`);
     this.#streams.delete(session);
-    stream.closeByManager(reason);
+    stream.closeByManager(message);
     this.#later(() => {
       this.core.disconnected(this.#options.clock.now(), session);
       this.#touch();
