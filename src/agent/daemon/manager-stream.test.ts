@@ -5,6 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RealClock } from '#base/clock';
+import { MessageQueue } from '#base/message-queue';
 import type { Nanos } from '#base/units';
 import { createAuthority, issueCertificate, type KeyAndCertificate } from '#identity/certificates';
 import type { Identity } from '#identity/identity';
@@ -20,7 +21,6 @@ import { ModelBoxPlane } from '#testkit/model-plane';
 import { BoxAgentCore } from '../core/box-agent.ts';
 import type { Logger } from './logger.ts';
 import { ManagerStream, type ManagerStreamOptions } from './manager-stream.ts';
-import { MessageQueue } from './message-queue.ts';
 
 let ca: KeyAndCertificate;
 beforeAll(async () => {

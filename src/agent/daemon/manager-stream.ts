@@ -15,6 +15,7 @@ import { createClient } from '@connectrpc/connect';
 import { AssertionError } from '#base/assert';
 import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError, type DxpuErrorCode } from '#base/errors';
+import { MessageQueue } from '#base/message-queue';
 import type { Nanos } from '#base/units';
 import type { TlsCredentials } from '#identity/tls-identity';
 import { helloToWire, orderFromWire, reportToWire } from '#proto/agent-wire';
@@ -28,7 +29,6 @@ import { fromRpcError } from '#proto/rpc-error';
 import type { Agent } from '../core/agent-core.ts';
 import { formatEndpoint, type HostAndPort } from './endpoint.ts';
 import type { Logger } from './logger.ts';
-import { MessageQueue } from './message-queue.ts';
 import { RepeatedLog } from './repeated-log.ts';
 
 const PAUSE_MIN_NS = 100e6;

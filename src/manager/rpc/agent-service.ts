@@ -5,13 +5,13 @@
  */
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { DxpuError } from '#base/errors';
+import { MessageQueue } from '#base/message-queue';
 import { type Identity, identityName, identityUri } from '#identity/identity';
 import type { AgentHello, AgentOrder } from '#proto/agent-messages';
 import { agentMessageFromWire, orderToWire } from '#proto/agent-wire';
 import type * as pb from '#proto/generated/dxpu/agent/v1/agent_pb';
 import { toRpcError } from '#proto/rpc-error';
 import type { AgentSession, Shell } from '../shell/shell.ts';
-import { Outbox } from './outbox.ts';
 import { abortRequest, type FaultReport, peerOf, refusalLine } from './peers.ts';
 
 type Implementation = ServiceImpl<typeof pb.AgentService>;
@@ -33,25 +33,25 @@ export function agentService({ shell, report }: AgentServiceOptions): Implementa
       try {
         const identity = agentIdentity(peerOf(context));
         const hello = await helloOf(incoming, identity);
-        const outbox = new Outbox<AgentOrder>(MAX_WAITING_ORDERS, () => {
+        const queue = new MessageQueue<AgentOrder>(MAX_WAITING_ORDERS, () => {
           const deaf = new DxpuError(
             'resource_exhausted',
             `${identityName(identity)} is ${MAX_WAITING_ORDERS} orders behind: it does not read`,
           );
           report.refused(refusalLine(context, deaf));
           // It would not read that either.
-          outbox.end();
+          queue.end();
           abortRequest(context);
         });
         session = shell.openSession(hello, {
-          order: (order) => outbox.put(order),
-          end: (error) => outbox.end(error),
+          order: (order) => queue.push(order),
+          end: (error) => queue.end(error),
         });
         void readReports(incoming, hello, session, context.signal).then(
-          () => outbox.end(),
-          (error: unknown) => outbox.end(DxpuError.from(error)),
+          () => queue.end(),
+          (error: unknown) => queue.end(DxpuError.from(error)),
         );
-        for await (const order of outbox) yield orderToWire(order);
+        for await (const order of queue) yield orderToWire(order);
       } catch (error) {
         tell(report, context, error);
         throw toRpcError(error);

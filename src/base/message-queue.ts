@@ -1,27 +1,28 @@
-/** What goes out on one stream, in order: put in by the shell, taken out as fast as the peer reads. */
-import { assert } from '#base/assert';
+import { assert } from './assert.ts';
 
-export class Outbox<T> {
+/** What goes out on one stream, in order: put in at any time, taken out as fast as the peer reads. */
+export class MessageQueue<T> implements AsyncIterable<T> {
   readonly #limit: number;
   readonly #onFull: () => void;
-  #items: T[] = [];
+  #messages: T[] = [];
   #wake: (() => void) | undefined;
   #end: { readonly error: Error | undefined } | undefined;
 
-  /** `onFull` is called once, when more than `limit` items wait: the peer does not read. */
+  /** `onFull` is called when more than `limit` come to wait: it is to end what does not take them. */
   constructor(limit: number, onFull: () => void) {
     this.#limit = limit;
     this.#onFull = onFull;
   }
 
-  put(item: T): void {
+  /** After `end` nothing is taken any more. */
+  push(message: T): void {
     if (this.#end !== undefined) return;
-    this.#items.push(item);
-    if (this.#items.length === this.#limit + 1) this.#onFull();
+    this.#messages.push(message);
+    if (this.#messages.length === this.#limit + 1) this.#onFull();
     this.#notify();
   }
 
-  /** What is in it is still taken out, then the iteration ends; with `error` it throws that. */
+  /** What waits is still taken out, then the iteration ends; with `error` it throws that. */
   end(error?: Error): void {
     this.#end ??= { error };
     this.#notify();
@@ -30,10 +31,10 @@ export class Outbox<T> {
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     assert(this.#wake === undefined, 'one reader');
     for (;;) {
-      const items = this.#items;
-      this.#items = [];
-      yield* items;
-      if (this.#items.length > 0) continue;
+      const messages = this.#messages;
+      this.#messages = [];
+      yield* messages;
+      if (this.#messages.length > 0) continue;
       if (this.#end !== undefined) {
         if (this.#end.error !== undefined) throw this.#end.error;
         return;

@@ -28,3 +28,16 @@ it('says when more wait than may', () => {
   queue.push(3);
   expect(full).toBe(1);
 });
+
+it('ends with an error behind what waits, when it is given one', async () => {
+  const queue = new MessageQueue<number>(10, () => {});
+  queue.push(1);
+  queue.end(new Error('the first'));
+  queue.end();
+  const taken: number[] = [];
+  const taking = (async () => {
+    for await (const message of queue) taken.push(message);
+  })();
+  await expect(taking).rejects.toThrow('the first');
+  expect(taken).toEqual([1]);
+});
