@@ -1,7 +1,9 @@
 /** Who gets in at the server's door, who does not and hears why; over real sockets. */
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
+import * as tls from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { TlsCredentials } from '#identity/tls-identity';
 import { connectPool } from './pool-client.ts';
 import { startManagerServer } from './manager-server.ts';
 import { failure, ServerRig } from '#testkit/server-rig';
@@ -66,6 +68,30 @@ describe('users', () => {
       message: 'it showed no certificate',
     });
     session.destroy();
+  });
+
+  // One that spoke HTTP/1.1 was looked at with its first request, so that who asked nothing was not counted.
+  it('over HTTP/1.1 too, one counts or is refused from its handshake on', async () => {
+    const shake = (credentials: Partial<TlsCredentials>): tls.TLSSocket => {
+      const { ca } = rig.manager;
+      const socket = tls.connect({
+        ...rig.address,
+        ca,
+        ...credentials,
+        ALPNProtocols: ['http/1.1'],
+        checkServerIdentity: () => undefined,
+      });
+      rig.keep({ close: () => socket.destroy() });
+      return socket.on('error', () => {});
+    };
+    const alice = shake({ cert: rig.alice.cert, key: rig.alice.key });
+    await vi.waitFor(() => expect(rig.server.connections().get('user/alice')).toBe(1));
+    alice.destroy();
+    await vi.waitFor(() => expect(rig.server.connections().size).toBe(0));
+    shake({});
+    await vi.waitFor(() =>
+      expect(rig.refused.map(({ code }) => code)).toEqual(['unauthenticated']),
+    );
   });
 
   it('TLS 1.2 gets nowhere, and that is reported', async () => {

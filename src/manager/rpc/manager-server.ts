@@ -119,8 +119,8 @@ function openDoor(
     (request, response) => guests.handler(request, response),
   );
   server.on('connection', (socket: Socket) => guests.enter(socket));
-  server.on('session', (session) => guests.greet(session));
-  server.on('secureConnection', (socket: TLSSocket) => guests.greetOld(socket));
+  server.on('session', (session) => guests.greetHttp2(session));
+  server.on('secureConnection', (socket: TLSSocket) => guests.greetHttp1(socket));
   server.on('tlsClientError', (error, socket) => {
     const reason = new DxpuError('unavailable', `the TLS handshake failed: ${error.message}`);
     options.report.refused(refusalOf(identifyPeer(socket), reason));
@@ -183,35 +183,22 @@ class Guests {
   }
 
   /** A connection whose handshake is done, and which speaks HTTP/2. */
-  greet(session: http2.ServerHttp2Session): void {
+  greetHttp2(session: http2.ServerHttp2Session): void {
     if (this.#isClosed) {
       session.destroy();
       return;
     }
-    const peer = this.#admit(identifyPeer(session.socket as TLSSocket), (done) =>
-      session.once('close', done),
-    );
-    this.#peers.set(session, peer);
+    const { identity } = this.#admit(session, session.socket as TLSSocket);
     this.#sessions.add(session);
     session.setLocalWindowSize(WINDOW_BYTES);
     session.once('close', () => this.#sessions.delete(session));
     session.on('error', () => {}); // Followed by 'close'.
-    if (peer.identity instanceof DxpuError) {
-      this.#report.refused(refusalOf(peer, peer.identity));
-      const timer = setTimeout(() => session.destroy(), REFUSED_LIFE_MS).unref();
-      session.once('close', () => clearTimeout(timer));
-    } else {
-      this.#keepAlive.add(session);
-    }
+    if (!(identity instanceof DxpuError)) this.#keepAlive.add(session);
   }
 
-  /** A connection whose handshake is done: over HTTP/1.1 one that is refused may stay no longer. */
-  greetOld(socket: TLSSocket): void {
-    if (socket.alpnProtocol === 'h2') return;
-    const peer = identifyPeer(socket);
-    if (!(peer.identity instanceof DxpuError)) return;
-    const timer = setTimeout(() => socket.destroy(), REFUSED_LIFE_MS).unref();
-    socket.once('close', () => clearTimeout(timer));
+  /** Any connection whose handshake is done; those of HTTP/2 are greeted as such. */
+  greetHttp1(socket: TLSSocket): void {
+    if (socket.alpnProtocol !== 'h2') this.#admit(socket, socket);
   }
 
   close(): void {
@@ -224,19 +211,27 @@ class Guests {
   }
 
   #peerOf(request: NodeServerRequest): Peer {
-    // A stream that is gone has no session any more.
     const connection = isHttp2(request) ? request.stream.session : (request.socket as TLSSocket);
-    const known = connection === undefined ? undefined : this.#peers.get(connection);
-    if (known !== undefined) return known;
-    const socket = request.socket as TLSSocket;
-    const peer = this.#admit(identifyPeer(socket), (done) => socket.once('close', done));
-    if (peer.identity instanceof DxpuError) this.#report.refused(refusalOf(peer, peer.identity));
-    if (connection !== undefined) this.#peers.set(connection, peer);
+    // A stream that is gone has no session any more.
+    const peer = connection === undefined ? undefined : this.#peers.get(connection);
+    const from = 'a connection that is gone';
+    return peer ?? { from, identity: new DxpuError('unavailable', 'its connection is gone') };
+  }
+
+  /** Who is at the other end of `connection`. One that is refused stays to ask and hear why. */
+  #admit(connection: http2.ServerHttp2Session | TLSSocket, socket: TLSSocket): Peer {
+    const peer = this.#count(identifyPeer(socket), connection);
+    this.#peers.set(connection, peer);
+    if (peer.identity instanceof DxpuError) {
+      this.#report.refused(refusalOf(peer, peer.identity));
+      const timer = setTimeout(() => connection.destroy(), REFUSED_LIFE_MS).unref();
+      connection.once('close', () => clearTimeout(timer));
+    }
     return peer;
   }
 
   /** Counts a connection of an identity; one too many is refused. */
-  #admit(peer: Peer, onClose: (done: () => void) => void): Peer {
+  #count(peer: Peer, connection: NodeJS.EventEmitter): Peer {
     const { identity } = peer;
     if (identity instanceof DxpuError) return peer;
     const name = identityName(identity);
@@ -249,7 +244,7 @@ class Guests {
       return { from: peer.from, identity: refusal };
     }
     this.counts.set(name, count + 1);
-    onClose(() => {
+    connection.once('close', () => {
       const left = (this.counts.get(name) ?? 1) - 1;
       if (left === 0) this.counts.delete(name);
       else this.counts.set(name, left);
