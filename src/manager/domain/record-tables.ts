@@ -45,7 +45,7 @@ const KEYS: { readonly [K in RecordKind]: (record: RecordKinds[K]) => string } =
   hostSlots: ({ host, slot }) => slotKey(host, slot),
   paths: ({ host, box, path }) => JSON.stringify([host, box, path]),
   bindings: ({ id }) => id,
-  requests: ({ caller, requestId }) => JSON.stringify([caller, requestId]),
+  requests: ({ caller, requestId }) => requestKey(caller, requestId),
 };
 
 /** Two records of one kind with the same key are the same thing at different times. */
@@ -56,6 +56,10 @@ export function keyOf<K extends RecordKind>(kind: K, record: RecordKinds[K]): st
 /** Of slot `slot` of a box or a host. */
 export function slotKey(owner: string, slot: number): string {
   return `${slot} ${owner}`;
+}
+
+export function requestKey(caller: string, requestId: string): string {
+  return JSON.stringify([caller, requestId]);
 }
 
 export function emptyTables(): RecordTables {

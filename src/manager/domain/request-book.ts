@@ -9,6 +9,7 @@
 import type { Nanos } from '#base/units';
 import type { Command } from './commands.ts';
 import type { Journal } from './journal.ts';
+import { requestKey } from './record-tables.ts';
 import type { RequestRecord } from './records.ts';
 
 /** Far more than are under way at once; each takes about half a KiB. */
@@ -40,7 +41,7 @@ export class RequestBook {
     this.#keepMs = keepMs;
     this.#most = most;
     for (const record of [...restored].sort((a, b) => a.atMs - b.atMs)) {
-      this.#kept.set(keyOf(record.caller, record.requestId), {
+      this.#kept.set(requestKey(record.caller, record.requestId), {
         record,
         sinceNs: Infinity,
         isRestored: true,
@@ -59,7 +60,7 @@ export class RequestBook {
   }
 
   find(caller: string, requestId: string): RequestRecord | undefined {
-    return this.#kept.get(keyOf(caller, requestId))?.record;
+    return this.#kept.get(requestKey(caller, requestId))?.record;
   }
 
   remember(now: Nanos, request: Omit<RequestRecord, 'atMs'>): void {
@@ -68,7 +69,7 @@ export class RequestBook {
     this.#lastMs = atMs;
     const record = { ...request, atMs };
     const kept = { record, sinceNs: now, isRestored: false };
-    this.#kept.set(keyOf(request.caller, request.requestId), kept);
+    this.#kept.set(requestKey(request.caller, request.requestId), kept);
     this.#journal.put('requests', record);
     this.#forget(now, wallMs);
   }
@@ -120,8 +121,4 @@ export function fingerprintOf(command: Command): string {
     case 'retry':
       return JSON.stringify(['retry', command.bindings]);
   }
-}
-
-function keyOf(caller: string, requestId: string): string {
-  return `${caller}\0${requestId}`;
 }
