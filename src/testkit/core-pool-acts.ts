@@ -1,9 +1,10 @@
 /** Everything that may happen to a pool, as values: for properties that try any order of it. */
 import fc from 'fast-check';
+import type { PoolFaults } from '#manager/domain/pool-options';
 import { demandOf } from './core-pool.ts';
 import { nodeOf, type ModelBoxProxy } from './core-pool-box.ts';
 import { functionOf, type ModelHostProxy } from './core-pool-host.ts';
-import type { JudgedPool } from './core-pool-judge.ts';
+import { JudgedPool } from './core-pool-judge.ts';
 
 const BOXES = ['b1', 'b2'] as const;
 const HOSTS = ['h1', 'h2'] as const;
@@ -14,11 +15,9 @@ function actOf(name: string, run: (pool: JudgedPool) => void) {
   return { name, run, toString: () => name };
 }
 
-export function newJudgedPool(
-  faults: ConstructorParameters<typeof JudgedPool>[0],
-  Pool: typeof JudgedPool,
-): JudgedPool {
-  const pool = new Pool(faults);
+/** Boxes and hosts `b1`, `b2`, `h1` and `h2`, connected and at rest. */
+export function newJudgedPool(faults: PoolFaults): JudgedPool {
+  const pool = new JudgedPool(faults);
   for (const id of BOXES) pool.addBox(id, 2).connect();
   for (const id of HOSTS) pool.addHost(id, 2).connect();
   pool.run();
@@ -96,14 +95,14 @@ const trouble = [
   fc.constant(
     actOf('the manager dies', (pool) => {
       pool.restart();
-      for (const proxy of pool.proxies()) (proxy as ModelBoxProxy).connect();
+      for (const proxy of pool.proxies()) proxy.connect();
     }),
   ),
   fc.constant(
     actOf('the manager dies behind a commit', (pool) => {
       pool.commit();
       pool.restart();
-      for (const proxy of pool.proxies()) (proxy as ModelBoxProxy).connect();
+      for (const proxy of pool.proxies()) proxy.connect();
     }),
   ),
   fc.record({ of: anyProxy, slot }).map(({ of, slot: number }) =>

@@ -5,7 +5,7 @@ import type {
   HostReport,
   HostSlotReport,
 } from '#proto/agent-messages';
-import type { ModelProxy, ProxyHome } from './core-pool-proxy.ts';
+import { CommonProxy, type ProxyHome } from './core-pool-proxy.ts';
 
 export interface ModelHostSlot {
   row: { readonly box: string; readonly boxSlot: number; readonly generation: number } | undefined;
@@ -25,17 +25,8 @@ interface WantedRow {
   readonly surprise: boolean;
 }
 
-export class ModelHostProxy implements ModelProxy {
-  readonly id: string;
-  readonly slots = new Map<number, ModelHostSlot>();
-  instance = 1;
+export class ModelHostProxy extends CommonProxy<ModelHostSlot, WantedRow, HostReport> {
   reach: readonly string[] = [];
-  session: number | undefined;
-  applied = 0;
-  refused = '';
-  isDeaf = false;
-  isMute = false;
-  refuses = '';
   /** `refuses` is about orders that plug something in alone. */
   refusesPlugs = false;
   /** Does not find what is plugged in. */
@@ -44,23 +35,21 @@ export class ModelHostProxy implements ModelProxy {
   misplaces = false;
   /** Programs let go when they are asked to. */
   letsGo = true;
-  keepsRows = false;
   peers: readonly string[] = [];
   /** Slot and generation under which a function was set up, ever. */
   readonly worked = new Set<string>();
-  readonly orders: AgentOrder[] = [];
-  readonly #pool: ProxyHome;
-  #rows = new Map<number, WantedRow>();
-  /** By this process. */
-  #used = new Set<number>();
-  #pending: AgentOrder[] = [];
-  #said = new Map<number, string>();
-  #saidApplied = '';
   #saidPaths = '';
+  protected readonly silence: HostReport = {
+    kind: 'host',
+    applied: 0,
+    whole: false,
+    slots: [],
+    paths: [],
+    refused: '',
+  };
 
   constructor(pool: ProxyHome, id: string, slots: number) {
-    this.#pool = pool;
-    this.id = id;
+    super(pool, id);
     for (let slot = 0; slot < slots; slot++) this.slots.set(slot, emptySlot());
   }
 
@@ -69,78 +58,9 @@ export class ModelHostProxy implements ModelProxy {
     return { kind: 'host', id, instance: `${id}-${instance}`, version: '0.1.0', reach };
   }
 
-  slot(slot: number): ModelHostSlot {
-    return this.slots.get(slot) as ModelHostSlot;
-  }
-
-  connect(): void {
-    this.applied = 0;
-    this.refused = '';
-    this.#pending = [];
-    this.session = this.#pool.open(this, this.hello);
-    this.say(true);
-  }
-
-  disconnect(): void {
-    if (this.session !== undefined) this.#pool.close(this.session);
-    this.session = undefined;
-  }
-
-  lostStream(session = this.session): void {
-    if (session === this.session) this.session = undefined;
-  }
-
-  restart(): void {
-    this.disconnect();
-    this.instance++;
-    this.#rows = new Map();
-    this.#used = new Set();
+  override restart(): void {
+    super.restart();
     for (const slot of this.slots.keys()) this.slots.set(slot, emptySlot());
-  }
-
-  contain(slot: number): void {
-    Object.assign(this.slot(slot), { state: 'contained', reason: 'its link has ended' });
-  }
-
-  order(order: AgentOrder): void {
-    this.orders.push(order);
-    this.#pending.push(order);
-  }
-
-  work(): boolean {
-    if (this.session === undefined) return false;
-    let isBusy = false;
-    if (!this.isDeaf) {
-      for (const order of this.#pending.splice(0)) {
-        this.#carryOut(order);
-        isBusy = true;
-      }
-      if (this.#enforce()) isBusy = true;
-      for (const [slot, state] of this.slots) if (this.#move(slot, state)) isBusy = true;
-    }
-    return this.say(false) || isBusy;
-  }
-
-  say(whole: boolean): boolean {
-    if (this.session === undefined || (this.isMute && !whole)) return false;
-    if (whole) this.#said = new Map();
-    const slots: HostSlotReport[] = [];
-    for (const [slot, state] of this.slots) {
-      const report = this.reportOf(slot, state);
-      const text = JSON.stringify(report);
-      if (this.#said.get(slot) === text) continue;
-      this.#said.set(slot, text);
-      slots.push(report);
-    }
-    const paths = this.peers.map((box) => pathTo(box));
-    const isNewPath = whole || JSON.stringify(paths) !== this.#saidPaths;
-    this.#saidPaths = JSON.stringify(paths);
-    const { applied, refused } = this;
-    const isSame = this.#saidApplied === `${applied} ${refused}`;
-    if (!whole && slots.length === 0 && isSame && !isNewPath) return false;
-    this.#saidApplied = `${applied} ${refused}`;
-    this.sayThis({ whole, slots, paths: isNewPath ? paths : [] });
-    return true;
   }
 
   reportOf(slot: number, state: ModelHostSlot): HostSlotReport {
@@ -148,59 +68,44 @@ export class ModelHostProxy implements ModelProxy {
     return { slot, ...portOf(slot), ...rest };
   }
 
-  sayThis(report: Partial<HostReport>): void {
-    const { applied, refused, session } = this;
-    if (session === undefined) return;
-    this.#pool.report(session, {
-      kind: 'host',
-      applied,
-      whole: false,
-      slots: [],
-      paths: [],
-      refused,
-      ...report,
-    });
+  protected override news(whole: boolean): Partial<HostReport> | undefined {
+    const paths = this.peers.map((box) => pathTo(box));
+    const text = JSON.stringify(paths);
+    if (!whole && text === this.#saidPaths) return undefined;
+    this.#saidPaths = text;
+    return { paths };
   }
 
-  #carryOut(order: AgentOrder): void {
+  protected takeRows(order: AgentOrder): void {
     if (order.kind !== 'host') throw new Error('a host was ordered as a box');
-    if (order.whole) this.#rows = new Map();
     for (const { slot, row, plugged, surprise } of order.slots) {
-      if (row === undefined) this.#rows.delete(slot);
-      else this.#rows.set(slot, { ...row, plugged, surprise });
+      if (row === undefined) this.rows.delete(slot);
+      else this.rows.set(slot, { ...row, plugged, surprise });
     }
     if (order.peers !== undefined) this.peers = order.peers.map(({ box }) => box);
-    const isRefused = [...this.#rows.values()].some((row) => row.plugged || !this.refusesPlugs);
-    if (this.refuses !== '' && isRefused) {
-      this.refused = this.refuses;
-      return;
-    }
-    this.refused = '';
-    this.applied = order.revision;
   }
 
-  /** The rows in force are those of the newest order that was not refused. */
-  #enforce(): boolean {
+  protected override isRefusal(): boolean {
+    return [...this.rows.values()].some((row) => row.plugged || !this.refusesPlugs);
+  }
+
+  protected enforce(_slot: number, state: ModelHostSlot, wanted: WantedRow | undefined): void {
+    Object.assign(state, emptySlot());
+    if (wanted === undefined) return;
+    const { box, boxSlot, generation } = wanted;
+    state.row = { box, boxSlot, generation };
+    state.state = 'ready';
+  }
+
+  protected goOn(): boolean {
     let isBusy = false;
-    for (const [slot, state] of this.slots) {
-      const wanted = this.#rows.get(slot);
-      if (wanted?.generation === state.row?.generation || this.refused !== '') continue;
-      if (wanted !== undefined && this.#used.has(wanted.generation)) continue;
-      if (wanted === undefined && this.keepsRows) continue;
-      Object.assign(state, emptySlot());
-      isBusy = true;
-      if (wanted === undefined) continue;
-      const { box, boxSlot, generation } = wanted;
-      this.#used.add(generation);
-      state.row = { box, boxSlot, generation };
-      state.state = 'ready';
-    }
+    for (const [slot, state] of this.slots) if (this.#move(slot, state)) isBusy = true;
     return isBusy;
   }
 
   /** Functions into their slots and out of them. */
   #move(slot: number, state: ModelHostSlot): boolean {
-    const wanted = this.#rows.get(slot);
+    const wanted = this.rows.get(slot);
     if (wanted === undefined || state.row === undefined || state.state !== 'ready') return false;
     if (wanted.plugged) {
       state.isPlugged = true;

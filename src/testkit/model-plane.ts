@@ -12,42 +12,57 @@ import type {
 import type { Nanos } from '#base/units';
 import type { BoxSlotReport, HostSlotReport, PathReport } from '#proto/agent-messages';
 
-export class ModelBoxPlane implements BoxDataPlane {
-  readonly reports: BoxSlotReport[];
+/** `S` is what it shows of a slot, `R` what is ordered of one. */
+abstract class ModelPlane<
+  S extends { readonly row: { readonly generation: number } | undefined },
+  R extends { readonly slot: number; readonly generation: number },
+> {
+  readonly reports: S[];
   /** Every `setRows` that was taken, as `slot:generation`. */
   readonly taken: string[][] = [];
   /** Why rows are refused; '' takes them. */
   refusal = '';
   /** The order, for a test to look at. */
-  rows: readonly BoxRowOrder[] = [];
+  rows: readonly R[] = [];
 
-  constructor(slots: number) {
-    this.reports = Array.from({ length: slots }, (_, slot) => unboundBoxSlot(slot));
+  constructor(reports: S[]) {
+    this.reports = reports;
   }
 
-  slots(): readonly BoxSlotReport[] {
+  slots(): readonly S[] {
     return this.reports;
   }
 
-  setRows(_now: Nanos, rows: readonly BoxRowOrder[]): string {
+  setRows(_now: Nanos, rows: readonly R[]): string {
     if (this.refusal !== '') return this.refusal;
     this.taken.push(rows.map(({ slot, generation }) => `${slot}:${generation}`));
     this.rows = rows;
     for (const [slot, report] of this.reports.entries()) {
       const row = rows.find((one) => one.slot === slot);
-      if (row?.generation === report.row?.generation) continue;
-      this.reports[slot] =
-        row === undefined
-          ? unboundBoxSlot(slot)
-          : {
-              ...report,
-              row: { host: row.host, generation: row.generation },
-              state: 'ready',
-              clean: false,
-              reason: '',
-            };
+      if (row?.generation !== report.row?.generation) this.reports[slot] = this.bound(report, row);
     }
     return '';
+  }
+
+  /** The slot of `report`, once this row is in force. */
+  protected abstract bound(report: S, row: R | undefined): S;
+
+  /** A slot loses its row, though nobody ordered it. */
+  lose(slot: number): void {
+    const report = this.reports[slot];
+    if (report !== undefined) this.reports[slot] = this.bound(report, undefined);
+  }
+}
+
+export class ModelBoxPlane extends ModelPlane<BoxSlotReport, BoxRowOrder> implements BoxDataPlane {
+  constructor(slots: number) {
+    super(Array.from({ length: slots }, (_, slot) => unboundBoxSlot(slot)));
+  }
+
+  protected bound(report: BoxSlotReport, row: BoxRowOrder | undefined): BoxSlotReport {
+    if (row === undefined) return unboundBoxSlot(report.slot);
+    const { host, generation } = row;
+    return { ...report, row: { host, generation }, state: 'ready', clean: false, reason: '' };
   }
 
   /** The session of a slot ends. */
@@ -55,11 +70,6 @@ export class ModelBoxPlane implements BoxDataPlane {
     const report = this.reports[slot];
     if (report?.row === undefined) return;
     this.reports[slot] = { ...report, state: 'contained', reason: 'link down' };
-  }
-
-  /** A slot loses its row, though nobody ordered it. */
-  lose(slot: number): void {
-    if (this.reports[slot] !== undefined) this.reports[slot] = unboundBoxSlot(slot);
   }
 }
 
@@ -80,11 +90,10 @@ function unboundBoxSlot(slot: number): BoxSlotReport {
   };
 }
 
-export class ModelHostPlane implements HostDataPlane {
-  readonly reports: HostSlotReport[];
-  readonly taken: string[][] = [];
-  refusal = '';
-  rows: readonly HostRowOrder[] = [];
+export class ModelHostPlane
+  extends ModelPlane<HostSlotReport, HostRowOrder>
+  implements HostDataPlane
+{
   peers: readonly HostPeer[] = [];
   pathReports: PathReport[] = [];
   /** Each `plug` and `unplug`, as `plug 0`, `unplug 0`, `unplug 0 surprise`. */
@@ -93,35 +102,19 @@ export class ModelHostPlane implements HostDataPlane {
   readonly plugged = new Set<number>();
 
   constructor(slots: number) {
-    this.reports = Array.from({ length: slots }, (_, slot) => unboundHostSlot(slot));
+    super(Array.from({ length: slots }, (_, slot) => unboundHostSlot(slot)));
   }
 
-  slots(): readonly HostSlotReport[] {
-    return this.reports;
+  protected bound({ slot }: HostSlotReport, row: HostRowOrder | undefined): HostSlotReport {
+    this.plugged.delete(slot);
+    const unbound = unboundHostSlot(slot);
+    if (row === undefined) return unbound;
+    const { box, boxSlot, generation } = row;
+    return { ...unbound, row: { box, boxSlot, generation }, state: 'ready' };
   }
 
   paths(): readonly PathReport[] {
     return this.pathReports;
-  }
-
-  setRows(_now: Nanos, rows: readonly HostRowOrder[]): string {
-    if (this.refusal !== '') return this.refusal;
-    this.taken.push(rows.map(({ slot, generation }) => `${slot}:${generation}`));
-    this.rows = rows;
-    for (const [slot, report] of this.reports.entries()) {
-      const row = rows.find((one) => one.slot === slot);
-      if (row?.generation === report.row?.generation) continue;
-      this.plugged.delete(slot);
-      this.reports[slot] =
-        row === undefined
-          ? unboundHostSlot(slot)
-          : {
-              ...unboundHostSlot(slot),
-              row: { box: row.box, boxSlot: row.boxSlot, generation: row.generation },
-              state: 'ready',
-            };
-    }
-    return '';
   }
 
   setPeers(_now: Nanos, peers: readonly HostPeer[]): void {
@@ -154,11 +147,6 @@ export class ModelHostPlane implements HostDataPlane {
       inUse: false,
       reason: 'link down',
     };
-  }
-
-  lose(slot: number): void {
-    if (this.reports[slot] !== undefined) this.reports[slot] = unboundHostSlot(slot);
-    this.plugged.delete(slot);
   }
 
   /** A program opens or closes the function of a slot. */

@@ -12,7 +12,7 @@ import type { PoolFaults } from './pool-options.ts';
 import { FAILURE_REASONS } from './records.ts';
 
 function live(faults: PoolFaults, life: readonly Act[]): JudgedPool {
-  const pool = newJudgedPool(faults, JudgedPool);
+  const pool = newJudgedPool(faults);
   for (const act of life) {
     act.run(pool);
     pool.judgeRows();
