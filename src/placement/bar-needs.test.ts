@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { bar, fitsByTrial, MIB, windowOf } from '#testkit/small-pool';
+import { fitsByTrial } from '#testkit/placement-by-trial';
+import { bar, MIB, windowOf } from '#testkit/small-pool';
 import { barNeeds, fitsSlot } from './bar-needs.ts';
 import type { BarFacts, HostSlotFacts, WindowFacts } from './facts.ts';
 

@@ -1,6 +1,7 @@
 /** The index under changes, against one built afresh from the facts as they are. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { violations } from '#testkit/placement-by-trial';
 import {
   anyBox,
   anyDemand,
@@ -12,7 +13,6 @@ import {
   SMALL_BOXES,
   SMALL_HOSTS,
   type SmallPool,
-  violations,
 } from '#testkit/small-pool';
 import type { NodeState } from './box-entry.ts';
 import { explain } from './explain.ts';
