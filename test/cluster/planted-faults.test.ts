@@ -2,10 +2,9 @@
  * Each check of the invariants left out in turn: the virtual clusters notice, within a few seeds, and say
  * which invariant is broken.
  */
-import { describe, expect, it } from 'vitest';
-import { ClusterCampaign } from '#testkit/cluster/cluster-campaign';
+import { type Planted, testPlanted } from '#testkit/campaign/campaign-tests';
 import { ClusterInvariant } from '#testkit/cluster/cluster-oracle';
-import type { PlantedClusterFaults } from '#testkit/cluster/cluster-world';
+import { CLUSTERS, type PlantedClusterFaults } from '#testkit/cluster/cluster-world';
 
 const {
   SINGLE_OWNER,
@@ -21,7 +20,7 @@ const {
 /** Within so many seeds a planted fault must show. */
 const SEEDS = 150;
 
-const PLANTED: readonly (readonly [string, PlantedClusterFaults, ClusterInvariant])[] = [
+const PLANTED: readonly Planted<PlantedClusterFaults, ClusterInvariant>[] = [
   ['a slot is given away before its box confirms', { pool: { noConfirmation: true } }, FENCED],
   ['a slot is free before it is scrubbed', { pool: { skipsScrub: true } }, FENCED],
   ['another attempt keeps its generation', { pool: { reusesGeneration: true } }, FENCED],
@@ -49,14 +48,4 @@ const PLANTED: readonly (readonly [string, PlantedClusterFaults, ClusterInvarian
   ['a user draws from Math.random', { unseeded: true }, REPEATABLE],
 ];
 
-describe('a planted fault is found', () => {
-  it.each(PLANTED)('when %s', { timeout: 60_000 }, (_what, planted, invariant) => {
-    const campaign = new ClusterCampaign(planted);
-    const isFound = (): boolean => campaign.failed.some((f) => f.invariant === invariant);
-    for (let seed = 1; seed <= SEEDS && !isFound(); seed++) {
-      campaign.run(seed, invariant === REPEATABLE);
-    }
-    const found = campaign.failed.map((f) => f.invariant);
-    expect(found, `in ${campaign.seeds} seeds`).toContain(invariant);
-  });
-});
+testPlanted(CLUSTERS, SEEDS, PLANTED);

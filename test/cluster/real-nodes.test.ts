@@ -4,6 +4,7 @@
  * else's. `DXPU_SEED=n` runs that seed alone, twice.
  */
 import { afterAll, describe, expect, it } from 'vitest';
+import { violationText } from '#testkit/campaign/campaign';
 import { ClusterCounts, ClusterInvariant } from '#testkit/cluster/cluster-oracle';
 import { RealWorld } from '#testkit/cluster/real-world';
 
@@ -20,12 +21,7 @@ describe('clusters of real nodes', () => {
     counts.add(result.counts);
     const { violation } = result;
     const again = `again: DXPU_SEED=${seed} npx vitest run test/cluster/real-nodes.test.ts`;
-    const text =
-      violation === undefined
-        ? ''
-        : `seed ${seed} violates invariant ${violation.invariant}, at ${violation.atNs / 1e9} s: ` +
-          `${violation.message}\n  ${again}`;
-    expect(text).toBe('');
+    expect(violation && `${violationText(violation)}\n  ${again}`).toBeUndefined();
     if (asked === undefined && seed % 10 !== 0) return;
     expect((await new RealWorld(seed).run()).trace).toBe(result.trace);
   });

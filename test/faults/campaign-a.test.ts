@@ -1,3 +1,3 @@
-import { testSeeds } from '#testkit/faults/fault-tests';
+import { testFaultWorlds } from '#testkit/faults/fault-tests';
 
-testSeeds(1, 500);
+testFaultWorlds(1, 500);

@@ -1,4 +1,4 @@
 // The other half of the seeds: two files, so that two cores share the work.
-import { testSeeds } from '#testkit/faults/fault-tests';
+import { testFaultWorlds } from '#testkit/faults/fault-tests';
 
-testSeeds(501, 1000);
+testFaultWorlds(501, 1000);

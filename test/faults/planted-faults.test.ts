@@ -2,9 +2,8 @@
  * Each check of the invariants left out in turn: the fault worlds notice, within a few seeds, and say
  * which invariant is broken.
  */
-import { describe, expect, it } from 'vitest';
-import { Campaign } from '#testkit/faults/campaign';
-import type { PlantedFaults } from '#testkit/faults/fault-world';
+import { type Planted, testPlanted } from '#testkit/campaign/campaign-tests';
+import { FAULT_WORLDS, type PlantedFaults } from '#testkit/faults/fault-world';
 import { Invariant } from '#testkit/faults/oracle';
 
 const { FENCED, CONTAINED, EXACT, LOUD, PROGRESS, REPEATABLE } = Invariant;
@@ -12,7 +11,7 @@ const { FENCED, CONTAINED, EXACT, LOUD, PROGRESS, REPEATABLE } = Invariant;
 /** Within so many seeds a planted fault must show. */
 const SEEDS = 40;
 
-const PLANTED: readonly (readonly [string, PlantedFaults, Invariant])[] = [
+const PLANTED: readonly Planted<PlantedFaults, Invariant>[] = [
   ['a host proxy asks no slot whose it is', { host: { noPeerFence: true } }, FENCED],
   ['a host proxy looks at no generation', { host: { noGenerationFence: true } }, FENCED],
   ['a box proxy asks no slot whose it is', { box: { noPeerFence: true } }, FENCED],
@@ -47,14 +46,4 @@ const PLANTED: readonly (readonly [string, PlantedFaults, Invariant])[] = [
   ['a device draws from Math.random', { unseeded: true }, REPEATABLE],
 ];
 
-describe('a planted fault is found', () => {
-  it.each(PLANTED)('when %s', { timeout: 60_000 }, (_what, planted, invariant) => {
-    const campaign = new Campaign(planted);
-    const isFound = (): boolean => campaign.failed.some((f) => f.invariant === invariant);
-    for (let seed = 1; seed <= SEEDS && !isFound(); seed++) {
-      campaign.run(seed, invariant === REPEATABLE);
-    }
-    const found = campaign.failed.map((f) => f.invariant);
-    expect(found, `in ${campaign.seeds} seeds`).toContain(invariant);
-  });
-});
+testPlanted(FAULT_WORLDS, SEEDS, PLANTED);

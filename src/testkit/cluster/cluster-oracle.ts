@@ -1,10 +1,7 @@
-/**
- * What the observers of a virtual cluster report to: the first violation, the trace, and what happened
- * how often.
- */
-import type { Nanos } from '#base/units';
+/** The invariants of a virtual cluster, and what is counted in one. */
 import type { VirtualClock } from '#base/virtual-clock';
-import { TraceHash } from '../faults/trace-hash.ts';
+import type { Counts } from '../campaign/campaign.ts';
+import { COMMON_INVARIANTS, Oracle } from '../campaign/oracle.ts';
 
 /** By their numbers in the list of invariants of the design. */
 export const ClusterInvariant = {
@@ -15,20 +12,12 @@ export const ClusterInvariant = {
   NOTHING_LOST: '6a nothing lost',
   ALL_OR_NOTHING: 'a request is one decision',
   PROGRESS: 'a goal or a stated failure',
-  REPEATABLE: '8 same seed, same trace',
-  /** An assertion failed, or something was thrown that nobody handles. */
-  BUG: 'no bug shows',
+  ...COMMON_INVARIANTS,
 } as const;
 export type ClusterInvariant = (typeof ClusterInvariant)[keyof typeof ClusterInvariant];
 
-export interface ClusterViolation {
-  readonly invariant: ClusterInvariant;
-  readonly atNs: number;
-  readonly message: string;
-}
-
-/** How often things happened: for the report, and to show that a campaign reaches what it is about. */
-export class ClusterCounts {
+/** Under names as they come. */
+export class ClusterCounts implements Counts<ClusterCounts> {
   readonly #counts = new Map<string, number>();
 
   up(name: string, by = 1): void {
@@ -49,32 +38,8 @@ export class ClusterCounts {
   }
 }
 
-export class ClusterOracle {
-  readonly trace = new TraceHash();
-  readonly counts = new ClusterCounts();
-  violation: ClusterViolation | undefined;
-  /** Told of every event, to follow a cluster that fails. */
-  onEvent: ((nowNs: number, text: string) => void) | undefined;
-  readonly #clock: VirtualClock;
-
+export class ClusterOracle extends Oracle<ClusterInvariant, ClusterCounts> {
   constructor(clock: VirtualClock) {
-    this.#clock = clock;
-  }
-
-  get nowNs(): Nanos {
-    return this.#clock.now();
-  }
-
-  /** Something worth a line happened. */
-  event(text: string): void {
-    this.trace.number(this.nowNs);
-    this.trace.text(text);
-    this.onEvent?.(this.nowNs, text);
-  }
-
-  /** Keeps the first violation. */
-  fail(invariant: ClusterInvariant, message: string): void {
-    this.violation ??= { invariant, atNs: this.nowNs, message };
-    this.onEvent?.(this.nowNs, `VIOLATION of ${invariant}: ${message}`);
+    super(clock, new ClusterCounts());
   }
 }

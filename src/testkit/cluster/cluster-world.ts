@@ -13,11 +13,12 @@ import { Prng } from '#base/prng';
 import { nanos } from '#base/units';
 import { VirtualClock } from '#base/virtual-clock';
 import type { PoolFaults } from '#manager/domain/pool-options';
+import type { World, WorldKind } from '../campaign/campaign.ts';
+import type { WorldResult } from '../campaign/oracle.ts';
 import { AgentProcess, type Plane } from './agent-process.ts';
 import { AnswerBook } from './answer-book.ts';
 import { ClusterChecks } from './cluster-checks.ts';
-import { type ClusterCounts, ClusterInvariant, ClusterOracle } from './cluster-oracle.ts';
-import type { ClusterViolation } from './cluster-oracle.ts';
+import { ClusterCounts, ClusterInvariant, ClusterOracle } from './cluster-oracle.ts';
 import { ClusterTrouble, type TroubledCluster } from './cluster-trouble.ts';
 import { GroundTruth } from './ground-truth.ts';
 import { Honesty } from './honesty.ts';
@@ -45,19 +46,13 @@ export interface PlantedClusterFaults {
   readonly unseeded?: boolean;
 }
 
-export interface ClusterResult {
-  readonly seed: number;
-  readonly violation: ClusterViolation | undefined;
-  readonly trace: string;
-  readonly counts: ClusterCounts;
-  readonly virtualNs: number;
-}
+export type ClusterResult = WorldResult<ClusterInvariant, ClusterCounts>;
 
 const MAX_STEPS = 300_000;
 const LOOK_EVERY = 8;
 const WALL_START_MS = Date.UTC(2026, 0, 1);
 
-export class ClusterWorld implements TroubledCluster {
+export class ClusterWorld implements TroubledCluster, World<ClusterInvariant, ClusterCounts> {
   readonly seed: number;
   readonly clock = new VirtualClock();
   readonly oracle = new ClusterOracle(this.clock);
@@ -131,13 +126,9 @@ export class ClusterWorld implements TroubledCluster {
         new ClusterChecks(this).run();
       }
     } catch (error) {
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      this.oracle.fail(ClusterInvariant.BUG, text);
+      this.oracle.threw(error);
     }
-    const { seed, oracle } = this;
-    oracle.trace.number(this.clock.now());
-    const { violation, counts, trace } = oracle;
-    return { seed, violation, trace: trace.digest, counts, virtualNs: this.clock.now() };
+    return this.oracle.result(this.seed);
   }
 
   agents(): AgentProcess[] {
@@ -274,3 +265,11 @@ export class ClusterWorld implements TroubledCluster {
     return { kind: 'host', host: model, plan: host };
   }
 }
+
+export const CLUSTERS: WorldKind<PlantedClusterFaults, ClusterInvariant, ClusterCounts> = {
+  name: 'cluster',
+  worlds: 'virtual clusters',
+  newWorld: (seed, planted) => new ClusterWorld(seed, planted),
+  newCounts: () => new ClusterCounts(),
+  repeatEvery: 50,
+};

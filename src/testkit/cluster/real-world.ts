@@ -114,13 +114,9 @@ export class RealWorld implements SlotTruth, TroubledNodes {
       this.store.fullFor = 0;
       await this.#rest();
     } catch (error) {
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      this.oracle.fail(ClusterInvariant.BUG, text);
+      this.oracle.threw(error);
     }
-    const { seed, oracle } = this;
-    oracle.trace.number(this.clock.now());
-    const { violation, counts, trace } = oracle;
-    return { seed, violation, trace: trace.digest, counts, virtualNs: this.clock.now() };
+    return this.oracle.result(this.seed);
   }
 
   isVacant(id: string, slot: number): boolean {

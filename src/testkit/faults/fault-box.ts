@@ -13,7 +13,7 @@ import { isError } from './fault-host.ts';
 import { HostileDevice } from './hostile-device.ts';
 import { type LinkOwner, LinkWatch } from './link-watch.ts';
 import type { TlpOrigin, WatchedPort } from './watched-port.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 import { ProbeDevice } from './probe-device.ts';
 import type { SessionBook } from './session-book.ts';
 import { type DeviceOwner, WatchedDevice } from './watched-device.ts';
@@ -21,7 +21,7 @@ import { type DeviceOwner, WatchedDevice } from './watched-device.ts';
 export interface FaultBoxOptions {
   readonly id: string;
   readonly pool: VirtualPool;
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly book: SessionBook;
   readonly prng: Prng;
   /** Kind of the device in each slot. */
@@ -42,7 +42,7 @@ export class FaultBox implements LinkOwner, DeviceOwner {
   readonly devices: readonly WatchedDevice[];
   alive = true;
   readonly #options: FaultBoxOptions;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #ended = new Set<number>();
   #watch: LinkWatch | undefined;
   #readyBefore: readonly BoxRow[] = [];

@@ -18,7 +18,7 @@ import { HOSTILE_DEVICE_ID } from './hostile-device.ts';
 import { watchHostile } from './hostile-tenant.ts';
 import { type LinkOwner, LinkWatch } from './link-watch.ts';
 import type { TlpOrigin, WatchedPort } from './watched-port.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 import { PROBE_DEVICE_ID } from './probe-device.ts';
 import { ProbeDriver, type TenantContext } from './probe-driver.ts';
 import { type RootOwner, RootWatch } from './root-watch.ts';
@@ -27,7 +27,7 @@ import type { SessionBook } from './session-book.ts';
 export interface FaultHostOptions {
   readonly id: string;
   readonly pool: VirtualPool;
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly book: SessionBook;
   readonly prng: Prng;
   readonly ports: readonly VirtualPortOptions[];
@@ -50,7 +50,7 @@ export class FaultHost implements LinkOwner, RootOwner {
   readonly root: RootWatch;
   alive = true;
   readonly #options: FaultHostOptions;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   /** Generations that ended with their session: they must not be heard of again. */
   readonly #ended = new Set<number>();
   #watch: LinkWatch | undefined;

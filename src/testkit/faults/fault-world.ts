@@ -14,13 +14,15 @@ import { VirtualPool } from '#emulator/virtual-pool';
 import type { BoxProxyFaults } from '#fabric/box-proxy';
 import type { HostProxyFaults } from '#fabric/host-proxy';
 import type { LinkFaults } from '#fabric/link-options';
+import type { World, WorldKind } from '../campaign/campaign.ts';
+import type { WorldResult } from '../campaign/oracle.ts';
 import type { Binding } from './binding.ts';
 import { FaultBox } from './fault-box.ts';
 import { FaultHost } from './fault-host.ts';
 import { FinalChecks } from './final-checks.ts';
 import { Mischief } from './mischief.ts';
 import { Operator, portsOf } from './operator.ts';
-import { Invariant, Oracle, type Violation, type WorldCounts } from './oracle.ts';
+import { FaultOracle, Invariant, WorldCounts } from './oracle.ts';
 import { drawBindings, drawPlan, type WorldPlan } from './plan.ts';
 import { SessionBook } from './session-book.ts';
 import { Trouble, TroubledPath, type TroubledWorld } from './trouble.ts';
@@ -35,22 +37,15 @@ export interface PlantedFaults {
   readonly unseeded?: boolean;
 }
 
-export interface WorldResult {
-  readonly seed: number;
-  readonly violation: Violation | undefined;
-  readonly trace: string;
-  readonly counts: WorldCounts;
-  readonly virtualNs: number;
-}
-
 const TICK_NS = 100e6;
 /** Once nothing is wrong any more, all must be well within this. */
 const RECOVERY_NS = 60e9;
 const MAX_STEPS = 400_000;
-export class FaultWorld implements TroubledWorld {
+
+export class FaultWorld implements TroubledWorld, World<Invariant, WorldCounts> {
   readonly seed: number;
   readonly clock: VirtualClock;
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly operator: Operator;
   readonly paths: readonly TroubledPath[];
   readonly plan: WorldPlan;
@@ -73,7 +68,7 @@ export class FaultWorld implements TroubledWorld {
     this.clock = this.#pool.clock;
     this.#prng = new Prng(seed);
     this.plan = drawPlan(this.#prng.fork());
-    this.oracle = new Oracle(this.clock);
+    this.oracle = new FaultOracle(this.clock);
     this.#book = new SessionBook(this.oracle);
     this.paths = this.#layPaths();
     const boxes = [...this.plan.boxes.keys()];
@@ -95,26 +90,17 @@ export class FaultWorld implements TroubledWorld {
     for (const id of [...boxes, ...this.plan.hosts]) this.restart(id);
   }
 
-  run(): WorldResult {
+  run(): WorldResult<Invariant, WorldCounts> {
     try {
       this.clock.at(nanos(TICK_NS), () => this.#tick());
       this.#breakThings();
       this.#recover();
       if (this.oracle.violation === undefined) new FinalChecks(this).run();
     } catch (error) {
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      this.oracle.fail(Invariant.BUG, text);
+      this.oracle.threw(error);
     }
-    const { oracle } = this;
-    oracle.trace.number(this.clock.now());
     for (const host of this.hosts()) this.#countResumes(host);
-    return {
-      seed: this.seed,
-      violation: oracle.violation,
-      trace: oracle.trace.digest,
-      counts: oracle.counts,
-      virtualNs: this.clock.now(),
-    };
+    return this.oracle.result(this.seed);
   }
 
   hosts(): FaultHost[] {
@@ -303,3 +289,11 @@ export class FaultWorld implements TroubledWorld {
 function isDone(binding: Binding): boolean {
   return binding.work.left <= 0 || binding.kind === 'hostile';
 }
+
+export const FAULT_WORLDS: WorldKind<PlantedFaults, Invariant, WorldCounts> = {
+  name: 'faults',
+  worlds: 'fault worlds',
+  newWorld: (seed, planted) => new FaultWorld(seed, planted),
+  newCounts: () => new WorldCounts(),
+  repeatEvery: 20,
+};

@@ -6,13 +6,13 @@ import type { FaultBox } from './fault-box.ts';
 import type { FaultHost } from './fault-host.ts';
 import type { HostileDevice } from './hostile-device.ts';
 import type { Operator } from './operator.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 const REST_NS = 1e9;
 const FALSE_ANSWERS = 3;
 
 export interface RestingWorld {
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly operator: Operator;
   hosts(): FaultHost[];
   boxes(): FaultBox[];

@@ -6,7 +6,7 @@ import type { VirtualHost } from '#emulator/virtual-host';
 import type { HostBuffer, HostMemoryRegion } from '#host/host-memory';
 import { msiDataOf } from '#host/msi-vectors';
 import type { HostTargets } from './attacks.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 const PAGE = 4096;
 const FOUR_GIB = 0x1_0000_0000;
@@ -34,14 +34,14 @@ interface Canary {
 export class HostCanaries {
   readonly #name: string;
   readonly #host: VirtualHost;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #all: Canary[] = [];
   readonly #forbidden: HostBuffer;
   readonly #allowed: HostBuffer;
   readonly #lent = new Uint8Array(PAGE);
   #isLent = true;
 
-  constructor(name: string, host: VirtualHost, oracle: Oracle) {
+  constructor(name: string, host: VirtualHost, oracle: FaultOracle) {
     this.#name = name;
     this.#host = host;
     this.#oracle = oracle;

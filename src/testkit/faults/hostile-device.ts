@@ -17,7 +17,7 @@ import {
   type HostTargets,
   withoutBusMaster,
 } from './attacks.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 export const HOSTILE_DEVICE_ID = 0xbad0;
 export const HOSTILE_VENDOR_ID = 0x1ddf;
@@ -35,14 +35,14 @@ export class HostileDevice implements Device, RegisterBar {
   /** The host has switched bus mastering off, and will not switch it on again. */
   jailed = false;
   readonly #name: string;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #prng: Prng;
   readonly #tlp = new Tlp();
   readonly #waiting = new Map<number, Attack>();
   #port: DevicePort | undefined;
   #nextTag = 0;
 
-  constructor(name: string, oracle: Oracle, prng: Prng) {
+  constructor(name: string, oracle: FaultOracle, prng: Prng) {
     this.#name = name;
     this.#oracle = oracle;
     this.#prng = prng;

@@ -14,10 +14,10 @@ import { Session } from '#fabric/session';
 import { CompletionStatus, FlowClass, flowClassOf, Tlp, TlpKind } from '#pcie/tlp';
 import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { tlpToLine } from '#pcie/tlp-line';
+import { hashBytes } from '../campaign/trace-hash.ts';
 import type { HoldMode } from './held-tlps.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 import type { SessionBook } from './session-book.ts';
-import { hashBytes } from './trace-hash.ts';
 import { type TlpOrigin, WatchedPort } from './watched-port.ts';
 
 /** Requester ID of forged requests, which no function has. Their answers go no further. */
@@ -44,7 +44,7 @@ export interface LinkOwner {
 export class LinkWatch implements LinkUser {
   readonly #inner: LinkUser;
   readonly #owner: LinkOwner;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #book: SessionBook;
   readonly #ports = new Map<LinkPort, WatchedPort>();
   readonly #windows: readonly CreditWindow[] | undefined;
@@ -56,7 +56,7 @@ export class LinkWatch implements LinkUser {
   constructor(
     inner: LinkUser,
     owner: LinkOwner,
-    oracle: Oracle,
+    oracle: FaultOracle,
     book: SessionBook,
     windows: readonly CreditWindow[] | undefined,
   ) {

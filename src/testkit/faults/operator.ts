@@ -11,7 +11,7 @@ import type { VirtualPortOptions } from '#host/virtual-port';
 import type { Binding } from './binding.ts';
 import type { FaultBox } from './fault-box.ts';
 import type { FaultHost } from './fault-host.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 export interface Processes {
   host(id: string): FaultHost | undefined;
@@ -20,7 +20,7 @@ export interface Processes {
 
 export interface OperatorOptions {
   readonly clock: VirtualClock;
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly prng: Prng;
   readonly processes: Processes;
   readonly ports: readonly VirtualPortOptions[];

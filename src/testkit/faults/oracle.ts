@@ -1,10 +1,10 @@
 /**
- * What the observers of a fault world report to: the first violation, the trace, and when something
- * was last wrong on purpose, so that deadlines count from when nothing is any more.
+ * The invariants of a fault world, what is counted in one, and when something was last wrong on
+ * purpose, so that deadlines count from when nothing is any more.
  */
-import type { Nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import { TraceHash } from './trace-hash.ts';
+import type { Counts } from '../campaign/campaign.ts';
+import { COMMON_INVARIANTS, Oracle } from '../campaign/oracle.ts';
 
 /** By their numbers in the list of invariants of the design. */
 export const Invariant = {
@@ -13,20 +13,11 @@ export const Invariant = {
   EXACT: '6b exactly once and in order',
   LOUD: '6c a session never ends in silence',
   PROGRESS: '7 progress and order',
-  REPEATABLE: '8 same seed, same trace',
-  /** An assertion failed, or something was thrown that nobody handles. */
-  BUG: 'no bug shows',
+  ...COMMON_INVARIANTS,
 } as const;
 export type Invariant = (typeof Invariant)[keyof typeof Invariant];
 
-export interface Violation {
-  readonly invariant: Invariant;
-  readonly atNs: number;
-  readonly message: string;
-}
-
-/** How often things happened; for the report, and to show that a campaign reaches what it is about. */
-export class WorldCounts {
+export class WorldCounts implements Counts<WorldCounts> {
   steps = 0;
   tlps = 0;
   sessions = 0;
@@ -50,40 +41,28 @@ export class WorldCounts {
   stalls = 0;
   /** Bindings set while a session was resuming that then ended. */
   spared = 0;
+
+  add(other: WorldCounts): void {
+    for (const name of Object.keys(this) as Exclude<keyof WorldCounts, keyof Counts<never>>[]) {
+      this[name] += other[name];
+    }
+  }
+
+  entries(): [string, number][] {
+    return Object.entries(this);
+  }
 }
 
-export class Oracle {
-  readonly trace = new TraceHash();
-  readonly counts = new WorldCounts();
-  violation: Violation | undefined;
-  /** Told of every event, to follow a world that fails. */
-  onEvent: ((nowNs: number, text: string) => void) | undefined;
+export class FaultOracle extends Oracle<Invariant, WorldCounts> {
   /** Since when nothing has been wrong with network and processes, as far as this world did it. */
   #calmSinceNs = 0;
   #trouble = 0;
   /** The same without receivers that are full: those must not hold up what may pass. */
   #networkCalmSinceNs = 0;
   #networkTrouble = 0;
-  readonly #clock: VirtualClock;
 
   constructor(clock: VirtualClock) {
-    this.#clock = clock;
-  }
-
-  get nowNs(): Nanos {
-    return this.#clock.now();
-  }
-
-  /** Something worth a line happened. */
-  event(text: string): void {
-    this.trace.number(this.nowNs);
-    this.trace.text(text);
-    this.onEvent?.(this.nowNs, text);
-  }
-
-  /** Keeps the first violation. */
-  fail(invariant: Invariant, message: string): void {
-    this.violation ??= { invariant, atNs: this.nowNs, message };
+    super(clock, new WorldCounts());
   }
 
   /** Something passing was done to the world. */

@@ -14,7 +14,7 @@ import { Endpoint } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
 import type { Tlp } from '#pcie/tlp';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 export const PROBE_VENDOR_ID = 0x1ddf;
 export const PROBE_DEVICE_ID = 0x0b0e;
@@ -68,7 +68,7 @@ export class ProbeDevice implements Device, RegisterBar, DmaClient {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly endpoint: Endpoint;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #name: string;
   /** Where pieces of the pattern lie. `Math.random` when the test plants that. */
   readonly #draw: (bound: number) => number;
@@ -86,7 +86,7 @@ export class ProbeDevice implements Device, RegisterBar, DmaClient {
   #readsDone = 0;
   #readsFailed = 0;
 
-  constructor(name: string, oracle: Oracle, seed: number, unseeded = false) {
+  constructor(name: string, oracle: FaultOracle, seed: number, unseeded = false) {
     this.#name = name;
     this.#oracle = oracle;
     const prng = new Prng(seed);

@@ -10,7 +10,7 @@ import { memoryRead, memoryWrite, mmioWrite32 } from '#host/host-operations';
 import type { PciFunction } from '#host/pci-function';
 import type { SoftHost } from '#host/root-complex';
 import { currentTime, sleep, type Task, waitUntil } from '#host/task';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 import {
   fillRecord,
   patternByte,
@@ -27,7 +27,7 @@ export interface Work {
 
 export interface TenantContext {
   readonly name: string;
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly soft: SoftHost;
   readonly prng: Prng;
   readonly generation: number;

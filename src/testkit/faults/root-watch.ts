@@ -8,7 +8,7 @@ import { MSI_ADDRESS, msiVectorOf } from '#host/msi-vectors';
 import type { VirtualPortOptions } from '#host/virtual-port';
 import type { DownstreamFabric, RootSide } from '#pcie/root-port';
 import { CompletionStatus, FlowClass, flowClassOf, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 import { isLast, transactionOf } from './watched-device.ts';
 
 export interface RootOwner {
@@ -25,11 +25,11 @@ interface Asked {
 
 export class RootWatch {
   readonly #owner: RootOwner;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #ports: readonly VirtualPortOptions[];
   readonly #asked = new Map<number, Asked>();
 
-  constructor(owner: RootOwner, oracle: Oracle, ports: readonly VirtualPortOptions[]) {
+  constructor(owner: RootOwner, oracle: FaultOracle, ports: readonly VirtualPortOptions[]) {
     this.#owner = owner;
     this.#oracle = oracle;
     this.#ports = ports;

@@ -5,7 +5,7 @@
 import { RingBuffer } from '#base/ring-buffer';
 import { orderingClassOf, passesPosted } from '#pcie/ordering';
 import { CompletionStatus, FlowClass, flowClassOf, type Tlp, TlpKind } from '#pcie/tlp';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 /** Column of slot states, beside the three flow classes. */
 const STATE = 3;
@@ -23,12 +23,12 @@ export class Channel {
   /** The receiving end has heard that the session is over. */
   closed = false;
   readonly name: string;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #queues = new Map<number, RingBuffer<Sent>>();
   #order = 0;
   #waiting = 0;
 
-  constructor(name: string, oracle: Oracle) {
+  constructor(name: string, oracle: FaultOracle) {
     this.name = name;
     this.#oracle = oracle;
   }
@@ -141,10 +141,10 @@ export class Channel {
 
 /** All sessions of a world. */
 export class SessionBook {
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   readonly #channels = new Map<string, Channel>();
 
-  constructor(oracle: Oracle) {
+  constructor(oracle: FaultOracle) {
     this.#oracle = oracle;
   }
 

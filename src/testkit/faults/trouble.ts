@@ -10,7 +10,7 @@ import type { FaultBox } from './fault-box.ts';
 import type { FaultHost } from './fault-host.ts';
 import type { WatchedPort } from './watched-port.ts';
 import type { Operator } from './operator.ts';
-import type { Oracle } from './oracle.ts';
+import type { FaultOracle } from './oracle.ts';
 
 /** One path between a host and a box, and what is wrong with it. */
 export class TroubledPath {
@@ -41,7 +41,7 @@ export class TroubledPath {
 
 export interface TroubledWorld {
   readonly clock: VirtualClock;
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly operator: Operator;
   readonly paths: readonly TroubledPath[];
   hosts(): FaultHost[];

@@ -6,7 +6,7 @@
 import type { Nanos } from '#base/units';
 import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
 import { CompletionStatus, FlowClass, flowClassOf, type Tlp, TlpKind } from '#pcie/tlp';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 
 export interface DeviceOwner {
   readonly name: string;
@@ -18,11 +18,11 @@ export class WatchedDevice implements Device {
   readonly slot: number;
   readonly inner: Device;
   readonly #owner: DeviceOwner;
-  readonly #oracle: Oracle;
+  readonly #oracle: FaultOracle;
   /** When each request that waits for completions was sent, by requester and tag. */
   readonly #outstanding = new Map<number, number>();
 
-  constructor(inner: Device, slot: number, owner: DeviceOwner, oracle: Oracle) {
+  constructor(inner: Device, slot: number, owner: DeviceOwner, oracle: FaultOracle) {
     this.inner = inner;
     this.slot = slot;
     this.#owner = owner;

@@ -1,7 +1,7 @@
 /** What must hold in a fault world at any time, looked at now and then. */
 import type { FaultBox } from './fault-box.ts';
 import type { FaultHost } from './fault-host.ts';
-import { Invariant, type Oracle } from './oracle.ts';
+import { type FaultOracle, Invariant } from './oracle.ts';
 import type { TroubledPath } from './trouble.ts';
 
 /** What may pass a full receiver, and everything else once all is calm, arrives within this. */
@@ -16,7 +16,7 @@ const HARMLESS_NS = 1.5e9;
 const HARMLESS_WITHIN_NS = 10e9;
 
 export interface CheckedWorld {
-  readonly oracle: Oracle;
+  readonly oracle: FaultOracle;
   readonly paths: readonly TroubledPath[];
   hosts(): FaultHost[];
   boxes(): FaultBox[];

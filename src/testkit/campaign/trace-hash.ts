@@ -30,7 +30,7 @@ export class TraceHash {
   }
 }
 
-/** FNV-1a over bytes, whole words first. */
+/** FNV-1a, byte by byte. */
 export function hashBytes(bytes: Uint8Array, offset: number, length: number): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < length; index++) {
