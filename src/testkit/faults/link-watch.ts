@@ -11,35 +11,18 @@ import type { Nanos } from '#base/units';
 import type { CreditWindow } from '#fabric/link-options';
 import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
 import { Session } from '#fabric/session';
-import { CompletionStatus, FlowClass, flowClassOf, Tlp, TlpKind } from '#pcie/tlp';
+import { FlowClass, flowClassOf, Tlp } from '#pcie/tlp';
 import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { tlpToLine } from '#pcie/tlp-line';
 import { hashBytes } from '../campaign/trace-hash.ts';
+import { judgeForgery } from './forgery.ts';
 import type { HoldMode } from './held-tlps.ts';
+import type { LinkOwner } from './link-owner.ts';
 import { type FaultOracle, Invariant } from './oracle.ts';
 import type { SessionBook } from './session-book.ts';
 import { type TlpOrigin, WatchedPort } from './watched-port.ts';
 
-/** Requester ID of forged requests, which no function has. Their answers go no further. */
-export const LIAR_ID = 0xfff8;
-
 const SCRATCH = new Uint8Array(16 + 4096 + 4);
-
-export interface LinkOwner {
-  readonly name: string;
-  /** A TLP is about to be handed to the proxy; `undefined` for one that is malformed. */
-  entering(now: Nanos, origin: TlpOrigin, tlp: Tlp | undefined): void;
-  /** The proxy has dealt with it. */
-  entered(now: Nanos): void;
-  /** The proxy sends a TLP. */
-  sending(now: Nanos, peer: string, slot: number, generation: number, tlp: Tlp): void;
-  sessionUp(now: Nanos, peer: string): void;
-  /** Around the proxy being told that a session has ended. */
-  sessionEnding(now: Nanos, port: WatchedPort): void;
-  sessionEnded(now: Nanos, peer: string): void;
-  /** Sends what is queued and arms timers, after something was done from outside. */
-  settle(): void;
-}
 
 export class LinkWatch implements LinkUser {
   readonly #inner: LinkUser;
@@ -85,10 +68,7 @@ export class LinkWatch implements LinkUser {
     assert(link instanceof Session, 'the links of this world have sessions');
     const { peer, id } = link;
     if (this.portTo(peer.id) !== undefined) {
-      this.#oracle.fail(
-        Invariant.LOUD,
-        `${this.#owner.name}: a session began before the last ended`,
-      );
+      this.#fail(Invariant.LOUD, 'a session began before the last ended');
     }
     const { name } = this.#owner;
     const isBox = peer.kind === 'host';
@@ -258,22 +238,8 @@ export class LinkWatch implements LinkUser {
     this.#owner.sending(now, port.peer.id, slot, generation, tlp);
   }
 
-  /** Whether `tlp` answers a forged request; one answer is due, and it must say no. */
   answersForgery(port: WatchedPort, tlp: Tlp): boolean {
-    const { kind, requesterId, tag, status } = tlp;
-    if (requesterId !== LIAR_ID || flowClassOf(kind) !== FlowClass.COMPLETION) return false;
-    if (kind === TlpKind.CplD || status === CompletionStatus.SC) {
-      this.#oracle.fail(
-        Invariant.FENCED,
-        `${this.#owner.name} obeyed a forged request of ${port.peer.id}`,
-      );
-    } else if (!port.forged.delete(tag)) {
-      this.#oracle.fail(
-        Invariant.CONTAINED,
-        `${this.#owner.name} answered a forged request of ${port.peer.id} twice`,
-      );
-    }
-    return true;
+    return judgeForgery(port, tlp, (invariant, what) => this.#fail(invariant, what));
   }
 
   #record(
@@ -285,37 +251,30 @@ export class LinkWatch implements LinkUser {
     offset: number,
     length: number,
   ): void {
-    const { trace, counts, onEvent } = this.#oracle;
     const hash = hashBytes(bytes, offset, length);
-    counts.tlps++;
-    trace.number(now);
-    trace.word(hash);
-    trace.number(generation);
+    this.#oracle.arrived(now, hash, generation);
     decodeTlp(bytes, offset, length, this.#tlp);
-    onEvent?.(now, `${port.in.name}: slot ${slot} ${generation} ${tlpToLine(this.#tlp)}`);
+    this.#oracle.onEvent?.(
+      now,
+      `${port.in.name}: slot ${slot} ${generation} ${tlpToLine(this.#tlp)}`,
+    );
     port.in.delivered(slot, generation, this.#tlp, hash);
   }
 
   #portOf(link: LinkPort): WatchedPort | undefined {
     const port = this.#ports.get(link);
     if (port === undefined) {
-      this.#oracle.fail(
-        Invariant.LOUD,
-        `${this.#owner.name}: the link called for a session that is not up`,
-      );
+      this.#fail(Invariant.LOUD, 'the link called for a session that is not up');
     }
     return port;
   }
 
   /** A sender never sends what it has no credit for. */
   #checkWindow(port: WatchedPort, flow: FlowClass): void {
-    const kept = flow === FlowClass.NON_POSTED ? port.kept.filter((tlp) => tlp.credited) : [];
-    const count = port.held.withoutCredit(flow) + kept.length;
+    const count = port.withoutCredit(flow);
     if (count <= (this.#windows?.[flow]?.tlps ?? Infinity)) return;
-    this.#oracle.fail(
-      Invariant.PROGRESS,
-      `${this.#owner.name}: ${port.peer.id} sent ${count} TLPs of class ${flow}, beyond its credits`,
-    );
+    const sent = `${port.peer.id} sent ${count} TLPs of class ${flow}`;
+    this.#fail(Invariant.PROGRESS, `${sent}, beyond its credits`);
   }
 
   #pass(
@@ -338,5 +297,9 @@ export class LinkWatch implements LinkUser {
     this.#owner.entered(now);
     if (!done) port.kept.push({ ...origin, credited });
     return done;
+  }
+
+  #fail(invariant: Invariant, what: string): void {
+    this.#oracle.fail(invariant, `${this.#owner.name}: ${what}`);
   }
 }

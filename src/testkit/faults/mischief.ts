@@ -11,7 +11,7 @@ import { buildFalseAnswer } from './attacks.ts';
 import type { Binding } from './binding.ts';
 import type { FaultBox } from './fault-box.ts';
 import type { FaultHost } from './fault-host.ts';
-import { LIAR_ID } from './link-watch.ts';
+import { LIAR_ID } from './forgery.ts';
 import type { WatchedPort } from './watched-port.ts';
 import type { Operator } from './operator.ts';
 

@@ -2,6 +2,7 @@
  * The invariants of a fault world, what is counted in one, and when something was last wrong on
  * purpose, so that deadlines count from when nothing is any more.
  */
+import type { Nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { Counts } from '../campaign/campaign.ts';
 import { COMMON_INVARIANTS, Oracle } from '../campaign/oracle.ts';
@@ -63,6 +64,14 @@ export class FaultOracle extends Oracle<Invariant, WorldCounts> {
 
   constructor(clock: VirtualClock) {
     super(clock, new WorldCounts());
+  }
+
+  /** A TLP has arrived, whose bytes hash so. */
+  arrived(now: Nanos, hash: number, generation: number): void {
+    this.counts.tlps++;
+    this.trace.number(now);
+    this.trace.word(hash);
+    this.trace.number(generation);
   }
 
   /** Something passing was done to the world. */

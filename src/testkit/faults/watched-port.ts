@@ -4,7 +4,7 @@ import type { Nanos } from '#base/units';
 import { type LinkPort, SlotState } from '#fabric/link-user';
 import type { Session } from '#fabric/session';
 import type { PeerIdentity } from '#fabric/transport';
-import { copyTlp, type FlowClass, Tlp } from '#pcie/tlp';
+import { copyTlp, FlowClass, Tlp } from '#pcie/tlp';
 import { HeldTlps } from './held-tlps.ts';
 import type { Channel } from './session-book.ts';
 
@@ -54,6 +54,12 @@ export class WatchedPort implements LinkPort {
 
   get attached(): boolean {
     return this.session.attached;
+  }
+
+  /** How many TLPs of a class have come whose room the sender does not have again. */
+  withoutCredit(flow: FlowClass): number {
+    const kept = flow === FlowClass.NON_POSTED ? this.kept.filter((tlp) => tlp.credited) : [];
+    return this.held.withoutCredit(flow) + kept.length;
   }
 
   canSend(flow: FlowClass, payloadBytes: number): boolean {
