@@ -11,8 +11,8 @@ import { DxpuError } from '#base/errors';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
 import type { AgentReport } from '#proto/agent-messages';
+import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
 import type { Liar } from './liar.ts';
 import type { ManagerProcess } from './manager-process.ts';
 import type { ModelBox } from './model-box.ts';
@@ -160,7 +160,7 @@ export class AgentProcess<
     this.#arm();
   }
 
-  #order(_now: Nanos, stream: Stream, work: () => void): void {
+  #order(now: Nanos, stream: Stream, work: () => void): void {
     if (this.#dead || this.stream !== stream) return;
     try {
       work();
@@ -169,7 +169,7 @@ export class AgentProcess<
       this.#options.oracle.counts.up('orders out of turn');
       this.#options.oracle.event(`${this.id} ends its stream: ${error.message}`);
       stream.closeByAgent(error.message);
-      this.#closed(_now, stream, error.message);
+      this.#closed(now, stream, error.message);
       return;
     }
     if (stream.isTorn) {

@@ -42,4 +42,10 @@ export class ClusterOracle extends Oracle<ClusterInvariant, ClusterCounts> {
   constructor(clock: VirtualClock) {
     super(clock, new ClusterCounts());
   }
+
+  /** An event that is counted as `count`. */
+  tell(text: string, count: string): void {
+    this.event(text);
+    this.counts.up(count);
+  }
 }

@@ -1,55 +1,41 @@
 /**
- * What is done to a cluster on purpose: processes killed, streams and links cut, stores set back, clocks
- * moved, hardware broken, agents turned liars. Each thing ends by itself after a while, or in `heal`.
+ * What is done to a cluster on purpose: agents killed, streams and links cut, hardware broken, agents turned
+ * liars, and what `ManagerTrouble` does. Each thing ends by itself after a while, or in `heal`.
  */
 import type { Prng } from '#base/prng';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { Batch } from '#manager/domain/batch';
 import { BINDING_STATES, type BindingRecord, type BindingState } from '#manager/domain/records';
-import { TRANSITIONS } from '#manager/domain/transitions';
 import type { AgentProcess } from './agent-process.ts';
-import type { ClusterOracle } from './cluster-oracle.ts';
 import type { Honesty } from './honesty.ts';
 import { drawDuration, Lasting } from './lasting.ts';
 import { Liar, type LiarsKnowledge } from './liar.ts';
-import { CRASH_POINTS, type ManagerProcess, type PlannedCrash } from './manager-process.ts';
-import type { BoxHardware } from './model-box.ts';
+import { ManagerTrouble, type TroubledManager } from './manager-trouble.ts';
+import type { BoxHardware } from './model-box-slot.ts';
 import type { ModelLink, ModelLinks } from './model-links.ts';
 import { SLOTS_PER_BOX } from './plan.ts';
-import type { StoreMirror } from './store-mirror.ts';
-import type { WatchedStore } from './watched-store.ts';
 
-export interface TroubledCluster {
+export interface TroubledCluster extends TroubledManager {
   readonly clock: VirtualClock;
-  readonly oracle: ClusterOracle;
   readonly honesty: Honesty;
   readonly links: ModelLinks;
-  readonly store: WatchedStore;
-  readonly mirror: StoreMirror;
   readonly hardware: readonly BoxHardware[];
   readonly knowledge: LiarsKnowledge;
-  manager: ManagerProcess | undefined;
   agents(): AgentProcess[];
   /** Starts the process of this host or box anew; kills it first if it lives. */
   restartAgent(id: string): void;
   killAgent(id: string): void;
-  /** The manager comes back after so long, however it died. */
-  managerPauseNs: number;
-  /** The store is set back to this many commits before the manager starts again. */
-  restoreTo: number | undefined;
-  wallOffsetMs: number;
   /** Agents that do not reach the manager, though it lives. */
   readonly cutOff: Set<string>;
   /** Messages of this agent take so much longer. */
   readonly slowNs: Map<string, number>;
 }
 
-const DAY_MS = 24 * 3_600_000;
-
 export class ClusterTrouble {
   readonly #world: TroubledCluster;
   readonly #prng: Prng;
   readonly #lasting: Lasting;
+  readonly #manager: ManagerTrouble;
   /** States in which the next binding is struck. */
   readonly #strikes = new Set<BindingState>();
 
@@ -57,13 +43,14 @@ export class ClusterTrouble {
     this.#world = world;
     this.#prng = prng;
     this.#lasting = new Lasting(world.clock, world.oracle);
+    this.#manager = new ManagerTrouble(world, prng);
   }
 
   /** Does one thing, drawn at random. */
   make(): void {
     const draw = this.#prng.float();
     if (draw < 0.16) this.#strikeLater();
-    else if (draw < 0.26) this.#crashManager();
+    else if (draw < 0.26) this.#manager.crash();
     else if (draw < 0.35) this.#killAgent();
     else if (draw < 0.39) this.#cutOff();
     else if (draw < 0.47) this.#cutStream();
@@ -73,9 +60,9 @@ export class ClusterTrouble {
     else if (draw < 0.84) this.#lie();
     else if (draw < 0.86) this.#refuseTables();
     else if (draw < 0.89) this.#breakHardware();
-    else if (draw < 0.93) this.#fillDisk();
-    else if (draw < 0.96) this.#moveClock();
-    else this.#restoreStore();
+    else if (draw < 0.93) this.#manager.fillDisk();
+    else if (draw < 0.96) this.#manager.moveClock();
+    else this.#manager.restoreStore();
   }
 
   /** Ends everything: from here on all are honest, alive and connected. */
@@ -86,32 +73,6 @@ export class ClusterTrouble {
     world.store.fullFor = 0;
     world.managerPauseNs = 0;
     if (world.manager !== undefined) world.manager.planned = undefined;
-  }
-
-  #crashManager(): void {
-    const world = this.#world;
-    const { manager } = world;
-    world.managerPauseNs = this.#prng.chance(0.7) ? this.#duration(3e9) : this.#duration(60e9);
-    if (manager === undefined) return;
-    if (this.#prng.chance(0.3)) {
-      world.oracle.event('the manager dies');
-      world.oracle.counts.up('crash between turns');
-      manager.crash();
-      return;
-    }
-    const point = this.#prng.pick(CRASH_POINTS);
-    manager.planned = { point, when: this.#prng.chance(0.4) ? () => true : this.#batchOf() };
-    world.oracle.event(`the manager will die ${point}`);
-  }
-
-  /** A batch in which some binding makes a certain step. */
-  #batchOf(): PlannedCrash['when'] {
-    const { mirror } = this.#world;
-    const { from, to } = this.#prng.pick(TRANSITIONS);
-    return ({ bindings, removedBindings }: Batch) =>
-      to === 'free'
-        ? removedBindings.some((id) => mirror.bindings.get(id)?.state === from)
-        : bindings.some(({ id, state }) => state === to && mirror.bindings.get(id)?.state === from);
   }
 
   /** Something happens to a binding's own proxies at the very moment it comes into a state. */
@@ -160,7 +121,7 @@ export class ClusterTrouble {
   #killAgent(agent = this.#anyAgent(), longestNs = 40e9): void {
     if (agent === undefined) return;
     const { id } = agent;
-    this.#tell(`kill ${id}`, 'agents killed');
+    this.#world.oracle.tell(`kill ${id}`, 'agents killed');
     this.#world.killAgent(id);
     this.#lasting.begin(
       `process ${id}`,
@@ -173,7 +134,7 @@ export class ClusterTrouble {
   #cutOff(agent = this.#anyAgent(), longestNs = 150e9): void {
     if (agent === undefined) return;
     const { id, stream } = agent;
-    this.#tell(`${id} does not reach the manager`, 'agents cut off');
+    this.#world.oracle.tell(`${id} does not reach the manager`, 'agents cut off');
     this.#world.cutOff.add(id);
     stream?.cut('both');
     this.#lasting.begin(`way of ${id}`, this.#duration(longestNs), () =>
@@ -185,7 +146,10 @@ export class ClusterTrouble {
     const agent = this.#anyAgent();
     if (agent?.stream?.isWhole !== true) return;
     const told = this.#prng.pick(['both', 'agent', 'manager'] as const);
-    this.#tell(`cut the stream of ${agent.id}, told: ${told}`, `streams cut, told ${told}`);
+    this.#world.oracle.tell(
+      `cut the stream of ${agent.id}, told: ${told}`,
+      `streams cut, told ${told}`,
+    );
     agent.stream.cut(told);
   }
 
@@ -193,7 +157,7 @@ export class ClusterTrouble {
     const agent = this.#anyAgent();
     if (agent === undefined) return;
     const { id } = agent;
-    this.#tell(`the stream of ${id} is slow`, 'streams slow');
+    this.#world.oracle.tell(`the stream of ${id} is slow`, 'streams slow');
     this.#world.slowNs.set(id, this.#duration(8e9));
     this.#lasting.begin(`slow ${id}`, this.#duration(30e9), () => this.#world.slowNs.delete(id));
   }
@@ -203,7 +167,7 @@ export class ClusterTrouble {
     const agent = this.#anyAgent();
     const stream = agent?.stream;
     if (agent === undefined || stream?.isWhole !== true) return;
-    this.#tell(`the next order to ${agent.id} is lost`, 'orders lost');
+    this.#world.oracle.tell(`the next order to ${agent.id} is lost`, 'orders lost');
     stream.losesOrder = true;
     this.#lasting.begin(`order ${agent.id}`, this.#duration(30e9), () => stream.cut('both'));
   }
@@ -214,7 +178,7 @@ export class ClusterTrouble {
     const { id, plane } = agent;
     const { faults } = plane.kind === 'box' ? plane.box : plane.host;
     faults.refuses = true;
-    this.#tell(`${id} refuses tables`, 'tables refused');
+    this.#world.oracle.tell(`${id} refuses tables`, 'tables refused');
     this.#lasting.begin(`tables ${id}`, this.#duration(30e9), () => {
       faults.refuses = false;
       agent.changed();
@@ -234,7 +198,7 @@ export class ClusterTrouble {
   #cutLink(link = this.#anyLink()): void {
     const { links } = this.#world;
     if (link === undefined) return;
-    this.#tell(`cut the link of ${link.host} and ${link.box}`, 'links cut');
+    this.#world.oracle.tell(`cut the link of ${link.host} and ${link.box}`, 'links cut');
     links.cut(link);
     this.#lasting.begin(`link ${link.host} ${link.box}`, this.#duration(15e9), () =>
       links.heal(link),
@@ -255,7 +219,7 @@ export class ClusterTrouble {
       const proxy = plane.kind === 'box' ? plane.box : plane.host;
       proxy.faults.keepsRows = true;
     }
-    this.#tell(`${id} lies: ${what}`, `lie of a ${plane.kind}: ${what}`);
+    this.#world.oracle.tell(`${id} lies: ${what}`, `lie of a ${plane.kind}: ${what}`);
     // Most lies come unasked.
     if (this.#prng.chance(0.8)) agent.stream?.cut('both');
     this.#lasting.begin(`lie ${id}`, this.#duration(40e9), () => this.#world.restartAgent(id));
@@ -278,37 +242,13 @@ export class ClusterTrouble {
       const agent = this.#world.agents().find((one) => one.id === id);
       if (agent?.plane.kind === 'box') agent.plane.box.replaceNode(number, next);
     };
-    this.#tell(`${id}/${number}: ${what}`, `GPU node ${what}`);
+    this.#world.oracle.tell(`${id}/${number}: ${what}`, `GPU node ${what}`);
     if (what === 'gone') put(undefined);
     else slot.defect = what;
     this.#lasting.begin(`node ${id} ${number}`, this.#duration(60e9), () => {
       if (what === 'gone') put(node);
       else slot.defect = undefined;
     });
-  }
-
-  #fillDisk(): void {
-    this.#tell('the disk is full', 'disks full');
-    this.#world.store.fullFor = this.#prng.between(1, 5);
-    this.#world.managerPauseNs = this.#duration(1e9);
-  }
-
-  #moveClock(): void {
-    const world = this.#world;
-    const byMs = this.#prng.pick([-DAY_MS, -5000, 5000, 3_600_000, DAY_MS, 30 * DAY_MS]);
-    this.#tell(`the wall clock goes by ${byMs} ms`, 'clock jumps');
-    world.wallOffsetMs += byMs;
-  }
-
-  #restoreStore(): void {
-    const world = this.#world;
-    const { length } = world.mirror.journal;
-    if (length === 0) return;
-    const back = Math.ceil(length * this.#prng.float() ** 2);
-    this.#tell(`the store is set back by ${back} commits`, 'stores restored');
-    world.managerPauseNs = this.#duration(2e9);
-    world.restoreTo = length - back;
-    world.manager?.crash();
   }
 
   #anyAgent(): AgentProcess | undefined {
@@ -320,11 +260,6 @@ export class ClusterTrouble {
     const { host, box } = this.#prng.pick(records);
     const id = this.#prng.chance(0.5) ? host : box;
     return living.find((agent) => agent.id === id);
-  }
-
-  #tell(text: string, count: string): void {
-    this.#world.oracle.event(text);
-    this.#world.oracle.counts.up(count);
   }
 
   #duration(longestNs: number): number {

@@ -5,7 +5,8 @@
 import type { BindingRecord } from '#manager/domain/records';
 import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
 import type { Honesty } from './honesty.ts';
-import type { BoxSlotRow, ModelBox, SlotWatch } from './model-box.ts';
+import type { ModelBox, SlotWatch } from './model-box.ts';
+import type { BoxSlotRow } from './model-box-slot.ts';
 import type { ModelHost } from './model-host.ts';
 import type { ModelHostSlot } from './model-host-slot.ts';
 import type { ModelLinks } from './model-links.ts';

@@ -50,6 +50,8 @@ const HOST_LIES = [
   'refuses orders',
 ] as const;
 
+const ABSURD = [2 ** 20, 2 ** 39, 2 ** 41, 2 ** 52] as const;
+
 type BoxLie = (typeof BOX_LIES)[number];
 type HostLie = (typeof HOST_LIES)[number];
 
@@ -75,7 +77,7 @@ export class Liar {
     const prng = this.#prng;
     const each = (change: (slot: BoxSlotReport) => BoxSlotReport): BoxReport => ({
       ...report,
-      slots: report.slots.map((slot) => (prng.chance(0.7) ? change(slot) : slot)),
+      slots: this.#mostOf(report.slots, change),
     });
     const unused = { state: 'unused', row: undefined, reason: '' } as const;
     switch (this.lie as BoxLie) {
@@ -87,17 +89,13 @@ export class Liar {
           return slot.node === undefined ? slot : { ...slot, node: { ...slot.node, uuid } };
         });
       case 'old generations':
-        return each((slot) => {
-          if (slot.row === undefined) return slot;
-          const generation = Math.max(1, slot.row.generation - prng.between(1, 9));
-          return { ...slot, row: { ...slot.row, generation } };
-        });
+        return each((slot) => ({ ...slot, row: this.#older(slot.row) }));
       case 'absurd generations':
         return each((slot) => ({
           ...slot,
           clean: false,
           state: 'ready',
-          row: this.#boxRow(prng.pick([2 ** 20, 2 ** 39, 2 ** 41, 2 ** 52])),
+          row: this.#boxRow(prng.pick(ABSURD)),
         }));
       case 'clean when not':
         return each((slot) => ({ ...slot, ...unused, clean: true }));
@@ -142,7 +140,7 @@ export class Liar {
     const prng = this.#prng;
     const each = (change: (slot: HostSlotReport) => HostSlotReport): HostReport => ({
       ...report,
-      slots: report.slots.map((slot) => (prng.chance(0.7) ? change(slot) : slot)),
+      slots: this.#mostOf(report.slots, change),
     });
     const unused = { state: 'unused', row: undefined, function: undefined, inUse: false } as const;
     switch (this.lie as HostLie) {
@@ -150,16 +148,12 @@ export class Liar {
       case "another's row":
         return each((slot) => ({ ...slot, state: 'ready', row: this.#hostRow(0) }));
       case 'old generations':
-        return each((slot) => {
-          if (slot.row === undefined) return slot;
-          const generation = Math.max(1, slot.row.generation - prng.between(1, 9));
-          return { ...slot, row: { ...slot.row, generation } };
-        });
+        return each((slot) => ({ ...slot, row: this.#older(slot.row) }));
       case 'absurd generations':
         return each((slot) => ({
           ...slot,
           state: 'ready',
-          row: this.#hostRow(prng.pick([2 ** 20, 2 ** 39, 2 ** 41, 2 ** 52])),
+          row: this.#hostRow(prng.pick(ABSURD)),
         }));
       case 'BARs outside the windows':
         return each((slot) => this.#attached(slot, slot.prefetchable.limit + 1));
@@ -196,6 +190,15 @@ export class Liar {
       case 'refuses orders':
         return { ...report, refused: 'virtual slot 0: does not want to' };
     }
+  }
+
+  #mostOf<S>(slots: readonly S[], change: (slot: S) => S): S[] {
+    return slots.map((slot) => (this.#prng.chance(0.7) ? change(slot) : slot));
+  }
+
+  #older<R extends { readonly generation: number }>(row: R | undefined): R | undefined {
+    if (row === undefined) return undefined;
+    return { ...row, generation: Math.max(1, row.generation - this.#prng.between(1, 9)) };
   }
 
   #attached(slot: HostSlotReport, address: number): HostSlotReport {

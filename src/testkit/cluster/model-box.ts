@@ -2,38 +2,17 @@
  * A box proxy and its GPU nodes as far as a pool can tell: the rules of `fabric/box-proxy`, with a
  * reset and scrub that takes its time.
  *
- * `BoxHardware` outlives the process, with whatever tenants left in it; `ModelBox` is one process.
+ * `ModelBox` is one process over a `BoxHardware`, which outlives it.
  */
 import type { BoxDataPlane, BoxRowOrder } from '#agent/core/data-plane';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
-import type { BoxSlotReport, BoxSlotStateName, GpuNodeReport } from '#proto/agent-messages';
+import type { BoxSlotReport, GpuNodeReport } from '#proto/agent-messages';
+import { type BoxHardware, isSameBoxRow, ModelBoxSlot } from './model-box-slot.ts';
 import type { LinkSide, ModelLinks } from './model-links.ts';
-import type { BoxPlan, ClusterPlan } from './plan.ts';
-
-export class NodeHardware {
-  /** `undefined` while nothing is plugged in. */
-  node: GpuNodeReport | undefined;
-  /** The generation whose tenant wrote into it last; 0 once scrubbed. */
-  content = 0;
-  /** Scrubs fail, or never end. */
-  defect: 'fails' | 'hangs' | undefined;
-
-  constructor(node: GpuNodeReport | undefined) {
-    this.node = node;
-  }
-}
-
-export class BoxHardware {
-  readonly plan: BoxPlan;
-  readonly nodes: readonly NodeHardware[];
-
-  constructor(plan: BoxPlan) {
-    this.plan = plan;
-    this.nodes = plan.nodes.map((node) => new NodeHardware(node));
-  }
-}
+import type { ClusterPlan } from './plan.ts';
+import { sameOrNew } from './same-or-new.ts';
 
 /** Left out on purpose, to see that the cluster notices; `keepsRows` is a lie of a hostile box too. */
 export interface ModelBoxFaults {
@@ -43,31 +22,6 @@ export interface ModelBoxFaults {
   keepsRows?: boolean;
   /** No table can be put in force. */
   refuses?: boolean;
-}
-
-export interface BoxSlotRow {
-  readonly host: string;
-  readonly generation: number;
-}
-
-export class ModelBoxSlot {
-  readonly hardware: NodeHardware;
-  row: BoxSlotRow | undefined;
-  /** Rows a hostile box lets pass besides. */
-  secret: BoxSlotRow[] = [];
-  state: BoxSlotStateName = 'unused';
-  reason = '';
-  dirty = true;
-  isScrubbing = false;
-  highestGeneration = 0;
-  /** Of the link to the row's host this slot takes part in; 0 for none. */
-  session = 0;
-  /** What was shown last. */
-  shown: BoxSlotReport | undefined;
-
-  constructor(hardware: NodeHardware) {
-    this.hardware = hardware;
-  }
 }
 
 /** Whoever sees all that passes. */
@@ -118,13 +72,13 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     return this.#isBehind;
   }
 
-  setRows(now: Nanos, rows: readonly BoxRowOrder[]): string {
-    const refused = this.#setRows(now, rows);
+  setRows(_now: Nanos, rows: readonly BoxRowOrder[]): string {
+    const refused = this.#setRows(rows);
     this.#isBehind = refused !== '';
     return refused;
   }
 
-  #setRows(now: Nanos, rows: readonly BoxRowOrder[]): string {
+  #setRows(rows: readonly BoxRowOrder[]): string {
     if (this.faults.refuses === true) return 'slot 0: cannot be changed now';
     const next = new Map<number, BoxRowOrder>();
     for (const row of rows) {
@@ -132,7 +86,7 @@ export class ModelBox implements BoxDataPlane, LinkSide {
       if (slot === undefined) return `slot ${row.slot}: this box has slots 0 to 3`;
       if (next.has(row.slot)) return `slot ${row.slot}: has two rows`;
       next.set(row.slot, row);
-      if (isSameRow(slot.row, row)) continue;
+      if (isSameBoxRow(slot.row, row)) continue;
       if (row.generation <= slot.highestGeneration) {
         return `slot ${row.slot}: generation ${row.generation} was used before`;
       }
@@ -140,8 +94,8 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     this.#hasTable = true;
     for (const [number, slot] of this.box.entries()) {
       const after = next.get(number);
-      if (slot.row !== undefined && !isSameRow(slot.row, after)) this.#fence(slot, number);
-      if (after !== undefined && slot.row === undefined) this.#bind(now, slot, number, after);
+      if (slot.row !== undefined && !isSameBoxRow(slot.row, after)) this.#fence(slot, number);
+      if (after !== undefined && slot.row === undefined) this.#bind(slot, number, after);
       else if (after === undefined && slot.dirty) this.#scrub(slot, number);
     }
     return '';
@@ -216,7 +170,7 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     this.#changed(number, true);
   }
 
-  #bind(_now: Nanos, slot: ModelBoxSlot, number: number, order: BoxRowOrder): void {
+  #bind(slot: ModelBoxSlot, number: number, order: BoxRowOrder): void {
     slot.highestGeneration = order.generation;
     slot.row = { host: order.host, generation: order.generation };
     if (slot.dirty) this.#scrub(slot, number);
@@ -290,19 +244,4 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     this.#options.watch.slotChanged(this.id, number, ordered ? this.id : '');
     this.#options.onChange();
   }
-}
-
-/** The report before, while it says the same: whoever compares is quick then. */
-export function sameOrNew<T extends object>(keeper: { shown: T | undefined }, report: T): T {
-  const { shown } = keeper;
-  if (shown !== undefined) {
-    const keys = Object.keys(report) as (keyof T)[];
-    if (keys.every((key) => shown[key] === report[key])) return shown;
-  }
-  keeper.shown = report;
-  return report;
-}
-
-function isSameRow(a: BoxSlotRow | undefined, b: BoxSlotRow | undefined): boolean {
-  return a !== undefined && b !== undefined && a.host === b.host && a.generation === b.generation;
 }

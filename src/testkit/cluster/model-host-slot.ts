@@ -45,6 +45,15 @@ export class ModelHostSlot {
     this.nonPrefetchable = windowOf(nonPrefetchableBase, nonPrefetchableBytes);
     this.prefetchable = windowOf(prefetchableBase, prefetchableBytes);
   }
+
+  /** It is no longer there, nor whatever was under way for it. */
+  dropFunction(): void {
+    this.epoch++;
+    this.fn = undefined;
+    this.problem = undefined;
+    this.inUse = false;
+    this.leaving = false;
+  }
 }
 
 function windowOf(base: number, bytes: number): WindowReport {

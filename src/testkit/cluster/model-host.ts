@@ -1,21 +1,17 @@
-/**
- * A host proxy with its soft host as far as a pool can tell: the rules of `fabric/host-proxy`, a system
- * that takes its time to find functions, and programs that hold them for a while.
- */
+/** A host proxy as far as a pool can tell: the rules of `fabric/host-proxy`. Its `ModelSystem` finds functions. */
 import type { HostDataPlane, HostPeer, HostRowOrder } from '#agent/core/data-plane';
 import type { Prng } from '#base/prng';
-import { type Nanos, nanos } from '#base/units';
+import type { Nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import type { GpuNodeReport, HostSlotReport, PathReport } from '#proto/agent-messages';
-import { type SlotWatch, sameOrNew } from './model-box.ts';
-import { isSameHostRow, ModelHostSlot, placeBars } from './model-host-slot.ts';
+import type { SlotWatch } from './model-box.ts';
+import { isSameHostRow, ModelHostSlot } from './model-host-slot.ts';
 import type { HostSide, ModelLinks } from './model-links.ts';
+import { ModelSystem } from './model-system.ts';
 import type { ClusterPlan, HostPlan } from './plan.ts';
+import { sameOrNew } from './same-or-new.ts';
 
 export const PATH = 'net0';
-
-/** Config reads that nobody answers are tried again. */
-const RETRY_NS = 200e6;
 
 export interface ModelHostFaults {
   /** Rows that are taken away stay in force in secret. */
@@ -42,6 +38,7 @@ export class ModelHost implements HostDataPlane, HostSide {
   readonly host: readonly ModelHostSlot[];
   readonly faults: ModelHostFaults;
   readonly #options: ModelHostOptions;
+  readonly #system: ModelSystem;
   readonly #peers = new Set<string>();
   /** What each box said of its slots in the session of now. */
   readonly #said = new Map<string, Map<number, { generation: number; isReady: boolean }>>();
@@ -54,6 +51,15 @@ export class ModelHost implements HostDataPlane, HostSide {
     this.id = options.host.id;
     this.faults = { ...options.faults };
     this.host = options.host.windows.map((plan, number) => new ModelHostSlot(number, plan));
+    const { clock, prng, plan } = options;
+    this.#system = new ModelSystem({
+      clock,
+      prng,
+      plan,
+      nodeBehind: (slot) => this.#nodeBehind(slot),
+      isReached: (slot) => this.#isReached(slot),
+      onChange: (slot, ordered) => this.#changed(slot, ordered),
+    });
   }
 
   slots(): readonly HostSlotReport[] {
@@ -88,13 +94,13 @@ export class ModelHost implements HostDataPlane, HostSide {
     return this.#isBehind;
   }
 
-  setRows(now: Nanos, rows: readonly HostRowOrder[]): string {
-    const refused = this.#setRows(now, rows);
+  setRows(_now: Nanos, rows: readonly HostRowOrder[]): string {
+    const refused = this.#setRows(rows);
     this.#isBehind = refused !== '';
     return refused;
   }
 
-  #setRows(now: Nanos, rows: readonly HostRowOrder[]): string {
+  #setRows(rows: readonly HostRowOrder[]): string {
     if (this.faults.refuses === true) return 'virtual slot 0: memory is where its window is';
     const next = new Map<number, HostRowOrder>();
     const boxSlots = new Set<string>();
@@ -125,7 +131,7 @@ export class ModelHost implements HostDataPlane, HostSide {
       slot.reason = 'the box has not said that the slot is ready';
       slot.highestGeneration = generation;
       this.#highestOfBoxSlot.set(`${box} ${boxSlot}`, generation);
-      this.#applySaid(now, slot);
+      this.#applySaid(slot);
       this.#changed(slot, true);
     }
     return '';
@@ -142,7 +148,7 @@ export class ModelHost implements HostDataPlane, HostSide {
     if (slot?.row === undefined) return;
     slot.plugged = true;
     slot.leaving = false;
-    this.#enumerate(slot);
+    this.#system.enumerate(slot);
   }
 
   unplug(_now: Nanos, number: number, surprise: boolean): void {
@@ -150,11 +156,12 @@ export class ModelHost implements HostDataPlane, HostSide {
     if (slot?.row === undefined) return;
     slot.plugged = false;
     if (surprise || slot.fn === undefined) {
-      this.#removeFunction(slot, true);
+      slot.dropFunction();
+      this.#changed(slot, true);
       return;
     }
     slot.leaving = true;
-    if (!slot.inUse) this.#leave(slot);
+    if (!slot.inUse) this.#system.leave(slot);
   }
 
   sessionUp(_now: Nanos, box: string): void {
@@ -162,8 +169,8 @@ export class ModelHost implements HostDataPlane, HostSide {
     this.#options.onChange();
   }
 
-  sessionResumed(now: Nanos, box: string): void {
-    for (const slot of this.host) if (slot.row?.box === box) this.#applySaid(now, slot);
+  sessionResumed(_now: Nanos, box: string): void {
+    for (const slot of this.host) if (slot.row?.box === box) this.#applySaid(slot);
   }
 
   sessionDown(_now: Nanos, box: string, why: string): void {
@@ -175,15 +182,16 @@ export class ModelHost implements HostDataPlane, HostSide {
     this.#options.onChange();
   }
 
-  boxSaid(now: Nanos, box: string, number: number, generation: number, isReady: boolean): void {
+  boxSaid(_now: Nanos, box: string, number: number, generation: number, isReady: boolean): void {
     this.#said.get(box)?.set(number, { generation, isReady });
     for (const slot of this.host) {
-      if (slot.row?.box === box && slot.row.boxSlot === number) this.#applySaid(now, slot);
+      if (slot.row?.box === box && slot.row.boxSlot === number) this.#applySaid(slot);
     }
   }
 
   kill(): void {
     this.#dead = true;
+    this.#system.kill();
     for (const slot of this.host) {
       const { row } = slot;
       slot.row = undefined;
@@ -196,7 +204,7 @@ export class ModelHost implements HostDataPlane, HostSide {
     this.#options.links.died(this.id);
   }
 
-  #applySaid(_now: Nanos, slot: ModelHostSlot): void {
+  #applySaid(slot: ModelHostSlot): void {
     const { row } = slot;
     if (row === undefined) return;
     const said = this.#said.get(row.box)?.get(row.boxSlot);
@@ -212,7 +220,7 @@ export class ModelHost implements HostDataPlane, HostSide {
     slot.state = 'ready';
     slot.reason = '';
     slot.session = link.session;
-    this.#enumerate(slot);
+    this.#system.enumerate(slot);
     this.#changed(slot, false);
   }
 
@@ -220,7 +228,7 @@ export class ModelHost implements HostDataPlane, HostSide {
     slot.state = 'contained';
     slot.reason = reason;
     slot.session = 0;
-    this.#dropFunction(slot);
+    slot.dropFunction();
     this.#changed(slot, false);
   }
 
@@ -228,7 +236,7 @@ export class ModelHost implements HostDataPlane, HostSide {
     const { row } = slot;
     if (row === undefined) return;
     if (this.faults.keepsRows === true) slot.secret.push(row);
-    this.#dropFunction(slot);
+    slot.dropFunction();
     slot.row = undefined;
     slot.state = 'unused';
     slot.reason = '';
@@ -238,97 +246,13 @@ export class ModelHost implements HostDataPlane, HostSide {
     this.#options.onChange();
   }
 
-  #dropFunction(slot: ModelHostSlot): void {
-    slot.epoch++;
-    slot.fn = undefined;
-    slot.problem = undefined;
-    slot.inUse = false;
-    slot.leaving = false;
+  #nodeBehind({ row }: ModelHostSlot): GpuNodeReport | undefined {
+    return row && this.#options.nodeAt(row.box, row.boxSlot);
   }
 
-  #removeFunction(slot: ModelHostSlot, ordered: boolean): void {
-    this.#dropFunction(slot);
-    this.#changed(slot, ordered);
-  }
-
-  #leave(slot: ModelHostSlot): void {
-    const { epoch } = slot;
-    this.#after(100e6 * this.#options.prng.float(), () => {
-      if (slot.epoch !== epoch || !slot.leaving || slot.inUse) return;
-      this.#removeFunction(slot, true);
-    });
-  }
-
-  #enumerate(slot: ModelHostSlot): void {
-    const { prng, plan } = this.#options;
-    if (!slot.plugged || slot.state !== 'ready' || slot.fn !== undefined) return;
-    slot.problem = undefined;
-    slot.epoch++;
-    const takesNs = prng.chance(0.02) ? 70e9 : plan.enumerationNs * (0.2 + prng.float());
-    this.#whenReached(slot, takesNs, () => {
-      if (slot.row === undefined) return;
-      const node = this.#options.nodeAt(slot.row.box, slot.row.boxSlot);
-      if (node === undefined) return;
-      const bdf = slot.plan.secondaryBus << 8;
-      const ids = { bdf, vendorId: 0xddb0, deviceId: 1 };
-      slot.fn = { ...ids, bars: [], memoryEnable: false, busMaster: false };
-      this.#changed(slot, false);
-      this.#whenReached(slot, takesNs / 4, () => this.#setUp(slot, node));
-    });
-  }
-
-  /** Behind so much work on the function, all of which needs its box to answer. */
-  #whenReached(slot: ModelHostSlot, takesNs: number, fn: () => void): void {
-    const { epoch } = slot;
-    this.#after(takesNs, () => {
-      if (slot.epoch !== epoch || slot.row === undefined) return;
-      const link = this.#options.links.of(this.id, slot.row.box);
-      if (link?.isUp === true && !link.isCut) fn();
-      else this.#whenReached(slot, RETRY_NS, fn);
-    });
-  }
-
-  #setUp(slot: ModelHostSlot, node: GpuNodeReport): void {
-    const { prng, plan } = this.#options;
-    const { fn } = slot;
-    if (fn === undefined) return;
-    const bars = placeBars(slot, node.bars);
-    if (bars === undefined) {
-      slot.problem = { kind: 'no-space', message: 'the BARs do not fit into the windows' };
-    } else if (prng.chance(plan.unusable)) {
-      slot.problem = { kind: 'not-ready', message: 'the function kept answering: retry' };
-    } else {
-      slot.fn = { ...fn, bars, memoryEnable: true, busMaster: true };
-      this.#startProgram(slot);
-    }
-    this.#changed(slot, false);
-  }
-
-  /** Some functions are used for a while, some for longer than anybody waits. */
-  #startProgram(slot: ModelHostSlot): void {
-    const { prng, plan } = this.#options;
-    const { epoch } = slot;
-    if (prng.chance(plan.unusable)) {
-      this.#after(10e9 * prng.float(), () => {
-        if (slot.epoch !== epoch) return;
-        const kind = prng.pick(['no-space', 'gone-bad']);
-        slot.problem = { kind, message: 'the function cannot be used any more' };
-        this.#changed(slot, false);
-      });
-    }
-    if (!prng.chance(0.5)) return;
-    const usedNs = prng.chance(0.15) ? 60e9 : 5e9 * prng.float();
-    this.#after(3e9 * prng.float(), () => {
-      if (slot.epoch !== epoch || slot.leaving) return;
-      slot.inUse = true;
-      this.#changed(slot, false);
-      this.#after(usedNs, () => {
-        if (slot.epoch !== epoch) return;
-        slot.inUse = false;
-        this.#changed(slot, false);
-        if (slot.leaving) this.#leave(slot);
-      });
-    });
+  #isReached({ row }: ModelHostSlot): boolean {
+    const link = row && this.#options.links.of(this.id, row.box);
+    return link?.isUp === true && !link.isCut;
   }
 
   #changed(slot: ModelHostSlot, ordered: boolean): void {
@@ -337,12 +261,5 @@ export class ModelHost implements HostDataPlane, HostSide {
     const by = ordered ? this.id : '';
     if (row !== undefined) this.#options.watch.slotChanged(row.box, row.boxSlot, by);
     this.#options.onChange();
-  }
-
-  #after(afterNs: number, fn: () => void): void {
-    const { clock } = this.#options;
-    clock.at(nanos(clock.now() + afterNs), () => {
-      if (!this.#dead) fn();
-    });
   }
 }

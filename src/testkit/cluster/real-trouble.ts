@@ -51,10 +51,10 @@ export class RealTrouble {
       this.#killAgent(id);
     } else if (draw < 0.9) {
       const told = prng.pick(['both', 'agent', 'manager'] as const);
-      this.#tell(`cut the stream of ${id}, told: ${told}`, 'streams cut');
+      this.#world.oracle.tell(`cut the stream of ${id}, told: ${told}`, 'streams cut');
       this.#world.agents.get(id)?.stream?.cut(told);
     } else {
-      this.#tell('the disk is full', 'disks full');
+      this.#world.oracle.tell('the disk is full', 'disks full');
       this.#world.store.fullFor = prng.between(1, 3);
     }
   }
@@ -78,7 +78,7 @@ export class RealTrouble {
     const { manager } = this.#world;
     this.#world.managerPauseNs = this.#duration(10e9);
     if (manager === undefined) return;
-    this.#tell('the manager will die', 'managers killed');
+    this.#world.oracle.tell('the manager will die', 'managers killed');
     if (this.#prng.chance(0.5)) manager.crash();
     else manager.planned = { point: this.#prng.pick(CRASH_POINTS), when: () => true };
   }
@@ -87,7 +87,7 @@ export class RealTrouble {
     const path = this.#world.roads.path(host, box);
     if (path?.isUp !== true) return;
     const mode = this.#prng.pick(['reset', 'silent'] as const);
-    this.#tell(`cut ${host} ${box}, ${mode}`, 'roads cut');
+    this.#world.oracle.tell(`cut ${host} ${box}, ${mode}`, 'roads cut');
     path.cut(mode);
     this.#last(`${host} ${box}`, this.#duration(8e9), () => path.heal());
   }
@@ -95,14 +95,9 @@ export class RealTrouble {
   #killAgent(id: string): void {
     const agent = this.#world.agents.get(id);
     if (agent === undefined || agent.isDead) return;
-    this.#tell(`kill ${id}`, 'agents killed');
+    this.#world.oracle.tell(`kill ${id}`, 'agents killed');
     agent.kill();
     this.#last(id, this.#duration(10e9), () => this.#world.start(id));
-  }
-
-  #tell(text: string, count: string): void {
-    this.#world.oracle.event(text);
-    this.#world.oracle.counts.up(count);
   }
 
   #last(what: string, forNs: number, undo: () => void): void {

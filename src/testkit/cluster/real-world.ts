@@ -10,7 +10,6 @@ import { Prng } from '#base/prng';
 import { nanos } from '#base/units';
 import { VirtualClock } from '#base/virtual-clock';
 import type { PoolFaults } from '#manager/domain/pool-options';
-import type { BindingRecord } from '#manager/domain/records';
 import { AgentProcess, type Plane } from './agent-process.ts';
 import { AnswerBook } from './answer-book.ts';
 import { isSettled } from './cluster-checks.ts';
@@ -22,7 +21,8 @@ import type { BoxPlan, HostPlan } from './plan.ts';
 import { BOXES, HOSTS, RealBox, RealHost, VirtualRoads } from './real-proxies.ts';
 import { RealTenants } from './real-tenants.ts';
 import { type RealAgent, RealTrouble, type TroubledNodes } from './real-trouble.ts';
-import { type SlotTruth, StoreChecks } from './store-checks.ts';
+import { RealTruth } from './real-truth.ts';
+import { StoreChecks } from './store-checks.ts';
 import { StoreMirror } from './store-mirror.ts';
 import { Users } from './users.ts';
 import { WatchedStore } from './watched-store.ts';
@@ -38,7 +38,7 @@ const WALL_START_MS = Date.UTC(2026, 0, 1);
 
 type RealPlane = Plane<RealBox, RealHost>;
 
-export class RealWorld implements SlotTruth, TroubledNodes {
+export class RealWorld implements TroubledNodes {
   readonly seed: number;
   readonly clock = new VirtualClock();
   readonly oracle = new ClusterOracle(this.clock);
@@ -53,9 +53,7 @@ export class RealWorld implements SlotTruth, TroubledNodes {
   readonly #tenants: RealTenants;
   readonly #honesty = new Honesty();
   readonly agents = new Map<string, RealAgent>();
-  readonly #boxes = new Map<string, RealBox>();
-  readonly #hosts = new Map<string, RealHost>();
-  readonly #worked = new Set<string>();
+  readonly #truth = new RealTruth();
   readonly #trouble: RealTrouble;
   manager: ManagerProcess | undefined;
   managerPauseNs = 0;
@@ -74,7 +72,7 @@ export class RealWorld implements SlotTruth, TroubledNodes {
     for (const host of HOSTS) {
       for (const box of BOXES) this.roads.add(host, box, prng.pick([20e3, 200e3, 2e6]));
     }
-    const checks = new StoreChecks(oracle, this.#honesty, mirror, this);
+    const checks = new StoreChecks(oracle, this.#honesty, mirror, this.#truth);
     this.store = new WatchedStore(oracle, mirror, checks, {});
     this.#book = new AnswerBook(oracle, mirror, BOXES.map(boxPlan));
     this.#users = new Users({
@@ -91,7 +89,7 @@ export class RealWorld implements SlotTruth, TroubledNodes {
       oracle,
       mirror,
       prng: prng.fork(),
-      hosts: () => this.#hosts.values(),
+      hosts: () => this.#truth.hosts.values(),
       isCalm: (host, box) => this.#trouble.isCalm(host, box),
     });
     this.#trouble = new RealTrouble(this, prng.fork());
@@ -119,27 +117,6 @@ export class RealWorld implements SlotTruth, TroubledNodes {
     return this.oracle.result(this.seed);
   }
 
-  isVacant(id: string, slot: number): boolean {
-    const box = this.#boxes.get(id);
-    if (box === undefined || box.isDead) return true;
-    const report = box.slots()[slot];
-    return report?.row === undefined && report?.clean === true;
-  }
-
-  isHostSlotVacant(id: string, slot: number): boolean {
-    const host = this.#hosts.get(id);
-    return host === undefined || host.isDead || host.slots()[slot]?.row === undefined;
-  }
-
-  /** Stores are not set back here. */
-  highestUsed(): number {
-    return 0;
-  }
-
-  hasWorked({ host, hostSlot, generation, attachment }: BindingRecord): boolean {
-    return this.#worked.has(`${host} ${hostSlot} ${generation} ${JSON.stringify(attachment)}`);
-  }
-
   /** Everything comes to its end, works, and can be given back. */
   async #rest(): Promise<void> {
     const { mirror } = this;
@@ -159,7 +136,7 @@ export class RealWorld implements SlotTruth, TroubledNodes {
       const free = this.manager?.core.status().gpusFree;
       return free === BOXES.length * SLOTS_PER_BOX;
     });
-    const proxies = [...this.#boxes.values(), ...this.#hosts.values()];
+    const proxies = [...this.#truth.boxes.values(), ...this.#truth.hosts.values()];
     await this.#reach('proxies without rows', () =>
       proxies.every((proxy) => proxy.slots().every(({ row }) => row === undefined)),
     );
@@ -260,7 +237,7 @@ export class RealWorld implements SlotTruth, TroubledNodes {
       const number = BOXES.indexOf(id);
       const uuids = Array.from({ length: SLOTS_PER_BOX }, (_, slot) => uuidOf(number, slot));
       const box = new RealBox({ id, uuids, clock, roads, onChange });
-      this.#boxes.set(id, box);
+      this.#truth.boxes.set(id, box);
       return { kind: 'box', box, plan: boxPlan(id) };
     }
     const host: RealHost = new RealHost({
@@ -270,22 +247,13 @@ export class RealWorld implements SlotTruth, TroubledNodes {
       roads,
       newSessionId: () => this.#sessions++,
       onChange: () => {
-        this.#note(host);
+        this.#truth.note(host);
         onChange();
       },
     });
-    this.#hosts.set(id, host);
+    this.#truth.hosts.set(id, host);
     const plan: HostPlan = { id, reach: [], windows: [] };
     return { kind: 'host', host, plan };
-  }
-
-  /** What a host shows, should somebody call it attached. */
-  #note(host: RealHost): void {
-    for (const { slot, row, function: fn, state } of host.slots()) {
-      if (row === undefined || fn === undefined || state !== 'ready') continue;
-      const { bdf, bars } = fn;
-      this.#worked.add(`${host.id} ${slot} ${row.generation} ${JSON.stringify({ bdf, bars })}`);
-    }
   }
 }
 

@@ -1,13 +1,13 @@
 /**
  * Judges every batch a manager commits, before it counts: who owns what and by whose wish, generations,
- * the log, and whether what is said to be usable was.
+ * and whether what is said to be usable was. `LogChecks` is for what the log tells.
  */
 import type { Batch } from '#manager/domain/batch';
 import type { Command } from '#manager/domain/commands';
-import type { BindingRecord, LogRecord } from '#manager/domain/records';
-import { FIRST_TRANSITION, TRANSITIONS } from '#manager/domain/transitions';
+import type { BindingRecord } from '#manager/domain/records';
 import { ClusterInvariant, type ClusterOracle } from './cluster-oracle.ts';
 import type { Honesty } from './honesty.ts';
+import { LogChecks } from './log-checks.ts';
 import { isSame, requestKey, type StoreMirror } from './store-mirror.ts';
 
 const { SINGLE_OWNER, FENCED, USABLE, STORE_OWNS, NOTHING_LOST, ALL_OR_NOTHING } = ClusterInvariant;
@@ -17,8 +17,6 @@ export interface Turn {
   readonly commands: readonly { readonly caller: string; readonly command: Command }[];
   readonly wallMs: number;
 }
-
-const STEPS = new Set([FIRST_TRANSITION, ...TRANSITIONS.map(({ name }) => name)]);
 
 /** What really is, as far as a batch is held against it. */
 export interface SlotTruth {
@@ -39,12 +37,14 @@ export class StoreChecks {
   readonly #honesty: Honesty;
   readonly #mirror: StoreMirror;
   readonly #truth: SlotTruth;
+  readonly #log: LogChecks;
 
   constructor(oracle: ClusterOracle, honesty: Honesty, mirror: StoreMirror, truth: SlotTruth) {
     this.#oracle = oracle;
     this.#honesty = honesty;
     this.#mirror = mirror;
     this.#truth = truth;
+    this.#log = new LogChecks(oracle, mirror);
   }
 
   /** `batch` is about to count; the mirror is still as before. */
@@ -58,8 +58,7 @@ export class StoreChecks {
     for (const id of removed) this.#judgeRemoval(id, batch, turn);
     this.#judgeOwners(batch);
     this.#judgeRequests(batch, turn);
-    this.#judgeSteps(batch);
-    this.#judgeLog(batch);
+    this.#log.judge(batch);
     this.#judgeCounters(batch);
   }
 
@@ -234,49 +233,6 @@ export class StoreChecks {
     }
   }
 
-  /** Each step the log tells of is one of the table. */
-  #judgeSteps({ log }: Batch): void {
-    const before = new Map<string, LogRecord['binding']>();
-    for (const { binding } of log) {
-      if (binding === undefined) continue;
-      const { id, state, failure } = binding;
-      const last = before.get(id) ?? this.#mirror.bindings.get(id);
-      before.set(id, binding);
-      const from = last?.state ?? 'free';
-      if (from === state && last?.failure?.reason === failure?.reason) continue;
-      const to = state === 'failed' ? `failed(${failure?.reason})` : state;
-      const step = `${from}>${to}`;
-      this.#oracle.counts.up(step);
-      if (!STEPS.has(step)) this.#fail(STORE_OWNS, `${id} goes ${step}, which is no step`);
-    }
-  }
-
-  #judgeLog(batch: Batch): void {
-    let { position } = this.#mirror.counters;
-    const last = new Map<string, LogRecord>();
-    for (const entry of batch.log) {
-      if (entry.position !== ++position) {
-        this.#fail(NOTHING_LOST, `the log has ${entry.position} where ${position} comes next`);
-      }
-      if (entry.binding !== undefined) last.set(entry.binding.id, entry);
-    }
-    if (batch.counters.position !== position) {
-      this.#fail(NOTHING_LOST, `the log ends at ${position}, not at ${batch.counters.position}`);
-    }
-    for (const record of batch.bindings) {
-      const entry = last.get(record.id);
-      const before = this.#mirror.bindings.get(record.id);
-      if (entry === undefined && before !== undefined && isSameLife(before, record)) continue;
-      if (entry?.binding === undefined || !isSame(entry.binding, record)) {
-        this.#fail(NOTHING_LOST, `the log does not tell how ${record.id} became ${record.state}`);
-      }
-    }
-    for (const id of batch.removedBindings) {
-      if (last.get(id)?.binding?.state === 'free') continue;
-      this.#fail(NOTHING_LOST, `the log does not tell that ${id} is gone`);
-    }
-  }
-
   #judgeCounters({ counters, bindings }: Batch): void {
     const before = this.#mirror.counters;
     if (counters.generation < before.generation || counters.binding < before.binding) {
@@ -296,8 +252,4 @@ export class StoreChecks {
 
 function isAsked({ commands }: Turn, kind: 'unbind' | 'retry', id: string): boolean {
   return commands.some(({ command }) => command.kind === kind && command.bindings.includes(id));
-}
-
-function isSameLife(a: BindingRecord, b: BindingRecord): boolean {
-  return a.state === b.state && a.goal === b.goal && a.generation === b.generation;
 }

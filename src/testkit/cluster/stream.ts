@@ -46,6 +46,9 @@ export interface StreamOptions {
   readonly onWire: () => boolean;
 }
 
+/** What a system takes to close the connections of a process that is gone. */
+const NOTICED_NS = 1e6;
+
 export class Stream implements AgentUplink {
   readonly #options: StreamOptions;
   #agent: AgentEnd | undefined;
@@ -119,34 +122,42 @@ export class Stream implements AgentUplink {
 
   /** The connection is gone. Who is not told finds out by the silence. */
   cut(told: 'both' | 'agent' | 'manager'): void {
-    const { clock, keepAliveNs } = this.#options;
-    const now = clock.now();
-    const agent = this.#agent;
-    const manager = this.#manager;
-    this.#agent = undefined;
-    this.#manager = undefined;
+    const { keepAliveNs } = this.#options;
+    const { agent, manager } = this.#part();
     const why = 'the connection was lost';
-    this.#at(now + (told === 'manager' ? keepAliveNs : 0), (at) => agent?.closed(at, why));
-    this.#at(now + (told === 'agent' ? keepAliveNs : 0), (at) => manager?.closed(at, why));
+    this.#closeLater(agent, told === 'manager' ? keepAliveNs : 0, why);
+    this.#closeLater(manager, told === 'agent' ? keepAliveNs : 0, why);
   }
 
   /** The agent's process is gone; its system closes the connection, or nobody does. */
   agentDied(isNoticed: boolean): void {
-    const manager = this.#manager;
-    this.#agent = undefined;
-    this.#manager = undefined;
-    const { clock, keepAliveNs } = this.#options;
-    const why = 'the agent is gone';
-    this.#at(clock.now() + (isNoticed ? 1e6 : keepAliveNs), (at) => manager?.closed(at, why));
+    const { manager } = this.#part();
+    this.#closeLater(
+      manager,
+      isNoticed ? NOTICED_NS : this.#options.keepAliveNs,
+      'the agent is gone',
+    );
   }
 
   managerDied(isNoticed: boolean): void {
-    const agent = this.#agent;
+    const { agent } = this.#part();
+    this.#closeLater(
+      agent,
+      isNoticed ? NOTICED_NS : this.#options.keepAliveNs,
+      'the manager is gone',
+    );
+  }
+
+  /** Neither end takes part any more. */
+  #part(): { agent: AgentEnd | undefined; manager: ManagerEnd | undefined } {
+    const ends = { agent: this.#agent, manager: this.#manager };
     this.#agent = undefined;
     this.#manager = undefined;
-    const { clock, keepAliveNs } = this.#options;
-    const why = 'the manager is gone';
-    this.#at(clock.now() + (isNoticed ? 1e6 : keepAliveNs), (at) => agent?.closed(at, why));
+    return ends;
+  }
+
+  #closeLater(end: AgentEnd | ManagerEnd | undefined, afterNs: number, why: string): void {
+    this.#at(this.#options.clock.now() + afterNs, (now) => end?.closed(now, why));
   }
 
   #up(deliver: (now: Nanos, end: ManagerEnd) => void): void {
