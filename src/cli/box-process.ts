@@ -142,7 +142,7 @@ function boxProcess(
       const next = readBoxConfig(options.config, config);
       setTable(node, next);
       const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
-      return { ...node.rowsInForce(), ...(ignored === undefined ? {} : { ignored }) };
+      return { ...node.tableReport(), ...(ignored === undefined ? {} : { ignored }) };
     },
     stop: (reason) => {
       stream?.stop();

@@ -128,7 +128,7 @@ function hostProcess(
       const next = readHostConfig(options.config, config);
       setTable(node, next);
       const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
-      return { ...node.rowsInForce(), ...(ignored === undefined ? {} : { ignored }) };
+      return { ...node.tableReport(), ...(ignored === undefined ? {} : { ignored }) };
     },
     stop: (reason) => {
       stream?.stop();

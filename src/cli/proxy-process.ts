@@ -11,7 +11,7 @@ import { FaultInjector } from '#fabric/fault-transport';
 import type { Identity } from '#identity/identity';
 import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
 import { createLog, type Logger } from './log.ts';
-import type { RowsInForce } from '#agent/daemon/slot-reasons';
+import type { TableReport } from '#agent/daemon/slot-reasons';
 import { makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
 
 export interface ProxyProcessOptions {
@@ -41,7 +41,7 @@ export interface ProxyProcess {
   stop(reason: string): void;
 }
 
-export interface ReloadResult extends RowsInForce {
+export interface ReloadResult extends TableReport {
   /** What changed besides the table: it needs a restart. */
   readonly ignored?: string;
 }

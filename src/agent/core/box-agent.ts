@@ -11,7 +11,7 @@ import { AgentCore, type AgentPart, type Said } from './agent-core.ts';
 import type { AgentFaults } from './agent-faults.ts';
 import type { BoxDataPlane, BoxRowOrder } from './data-plane.ts';
 import { Reported } from './reported.ts';
-import { generationsOf, RowsInForce } from './rows-in-force.ts';
+import { RowsInForce } from './rows-in-force.ts';
 
 export interface BoxAgentOptions {
   readonly hello: BoxHello;
@@ -33,16 +33,11 @@ class BoxPart implements AgentPart<BoxOrder> {
   readonly #rows: RowsInForce<BoxRowOrder>;
   readonly #reported = new Reported<BoxSlotReport>(({ slot }) => slot);
   #ordered = new Map<number, BoxSlotOrder>();
-  #now = 0 as Nanos;
 
   constructor(plane: BoxDataPlane, faults: AgentFaults) {
     this.#plane = plane;
     this.#faults = faults;
-    const set = (rows: readonly BoxRowOrder[]): string => plane.setRows(this.#now, rows);
-    this.#rows = new RowsInForce(
-      { shown: () => generationsOf(plane.slots()), set },
-      faults.keepsOldRow === true,
-    );
+    this.#rows = new RowsInForce(plane, faults.keepsOldRow === true);
   }
 
   take(_now: Nanos, order: BoxOrder): void {
@@ -51,8 +46,8 @@ class BoxPart implements AgentPart<BoxOrder> {
   }
 
   apply(now: Nanos): string {
-    this.#now = now;
     return this.#rows.apply(
+      now,
       [...this.#ordered.values()].flatMap(({ slot, row }) =>
         row === undefined ? [] : { slot, ...row },
       ),

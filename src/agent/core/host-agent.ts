@@ -11,7 +11,7 @@ import type {
 import { AgentCore, type AgentPart, type Said } from './agent-core.ts';
 import type { AgentFaults } from './agent-faults.ts';
 import type { HostDataPlane, HostRowOrder } from './data-plane.ts';
-import { generationsOf, RowsInForce } from './rows-in-force.ts';
+import { RowsInForce } from './rows-in-force.ts';
 import { Reported } from './reported.ts';
 
 export interface HostAgentOptions {
@@ -49,18 +49,13 @@ class HostPart implements AgentPart<HostOrder> {
   readonly #asked = new Map<number, Asked>();
   #ordered = new Map<number, HostSlotOrder>();
   #pathsDueNs = 0;
-  #now = 0 as Nanos;
 
   constructor(options: HostAgentOptions) {
     const { plane, faults = {} } = options;
     this.#plane = plane;
     this.#pathIntervalNs = options.pathIntervalNs ?? 1e9;
     this.#faults = faults;
-    const set = (rows: readonly HostRowOrder[]): string => plane.setRows(this.#now, rows);
-    this.#rows = new RowsInForce(
-      { shown: () => generationsOf(plane.slots()), set },
-      faults.keepsOldRow === true,
-    );
+    this.#rows = new RowsInForce(plane, faults.keepsOldRow === true);
   }
 
   take(now: Nanos, order: HostOrder): void {
@@ -71,8 +66,8 @@ class HostPart implements AgentPart<HostOrder> {
   }
 
   apply(now: Nanos): string {
-    this.#now = now;
     const refused = this.#rows.apply(
+      now,
       [...this.#ordered.values()].flatMap(({ slot, row }) =>
         row === undefined ? [] : { slot, ...row },
       ),

@@ -5,17 +5,21 @@
  * lost by itself stays out, for what was bound under it has gone with it (invariant 6c). A slot whose
  * row gets another generation is emptied first, so that the plane sees the old one leave.
  */
+import type { Nanos } from '#base/units';
 
 interface Row {
   readonly slot: number;
   readonly generation: number;
 }
 
-export interface RowPlane<R extends Row> {
-  /** Generations by slot, as the plane shows them. */
-  shown(): ReadonlyMap<number, number>;
-  /** All or none; '' or why not. */
-  set(rows: readonly R[]): string;
+/** Of a `BoxDataPlane` or a `HostDataPlane` what is needed here. */
+interface RowPlane<R extends Row> {
+  slots(): readonly { readonly slot: number; readonly row: Generation | undefined }[];
+  setRows(now: Nanos, rows: readonly R[]): string;
+}
+
+interface Generation {
+  readonly generation: number;
 }
 
 export class RowsInForce<R extends Row> {
@@ -46,8 +50,8 @@ export class RowsInForce<R extends Row> {
   }
 
   /** '' when the plane has taken these rows, otherwise why not. */
-  apply(wanted: readonly R[]): string {
-    const shown = this.#plane.shown();
+  apply(now: Nanos, wanted: readonly R[]): string {
+    const shown = this.#generations();
     for (const [slot, generation] of shown) this.#used(slot, generation);
     const next = wanted.filter(
       (row) =>
@@ -62,14 +66,17 @@ export class RowsInForce<R extends Row> {
       (row) => (shown.get(row.slot) ?? row.generation) !== row.generation,
     );
     if (isReplaced) {
-      const refused = this.#set(next.filter((row) => shown.get(row.slot) === row.generation));
+      const refused = this.#set(
+        now,
+        next.filter((row) => shown.get(row.slot) === row.generation),
+      );
       if (refused !== '') return refused;
     }
-    return this.#set(next);
+    return this.#set(now, next);
   }
 
-  #set(rows: readonly R[]): string {
-    const refused = this.#plane.set(rows);
+  #set(now: Nanos, rows: readonly R[]): string {
+    const refused = this.#plane.setRows(now, rows);
     if (refused !== '') return refused;
     this.#rows = rows;
     for (const row of rows) this.#used(row.slot, row.generation);
@@ -79,16 +86,13 @@ export class RowsInForce<R extends Row> {
   #used(slot: number, generation: number): void {
     if (generation > (this.#highest.get(slot) ?? 0)) this.#highest.set(slot, generation);
   }
-}
 
-/** Generations by slot, of the slots that have a row. */
-export function generationsOf(
-  slots: readonly {
-    readonly slot: number;
-    readonly row: { readonly generation: number } | undefined;
-  }[],
-): ReadonlyMap<number, number> {
-  const generations = new Map<number, number>();
-  for (const { slot, row } of slots) if (row !== undefined) generations.set(slot, row.generation);
-  return generations;
+  /** By slot, as the plane shows them, of the slots that have a row. */
+  #generations(): ReadonlyMap<number, number> {
+    const generations = new Map<number, number>();
+    for (const { slot, row } of this.#plane.slots()) {
+      if (row !== undefined) generations.set(slot, row.generation);
+    }
+    return generations;
+  }
 }

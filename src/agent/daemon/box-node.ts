@@ -1,11 +1,8 @@
 /**
- * A box in real time: its proxy, devices and links, driven by one timer.
- *
- * `BoxNode` owns them; `BoxPlane` is what its agent sees. Every event from outside (a frame, a timer, a
- * table) ends in `settle`, which sends what it caused, says that something changed, and arms the timer
- * anew.
+ * A box in real time: its proxy, devices and links. `BoxNode` owns them, `NodeTurns` drives them;
+ * `BoxPlane` is what its agent sees.
  */
-import { type Clock, TimerDriver } from '#base/clock';
+import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import { type AcceleratorDevice, type AcceleratorOptions, createAccelerator } from '#devices/accel';
@@ -26,8 +23,9 @@ import {
   reportLink,
 } from './counter-report.ts';
 import type { Logger } from './logger.ts';
+import { NodeTurns } from './node-turns.ts';
 import { RepeatedLog } from './repeated-log.ts';
-import { type RowsInForce, SlotReasons, withWayOut } from './slot-reasons.ts';
+import { type TableReport, SlotReasons, withWayOut } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
 
 /** Under no generation: a quarantine outlasts them. */
@@ -77,13 +75,11 @@ export class BoxNode {
   readonly taps: Taps;
   readonly #options: BoxNodeOptions;
   readonly #clock: Clock;
-  readonly #driver: TimerDriver;
+  readonly #turns: NodeTurns;
   readonly #devices: ReadonlyMap<number, AcceleratorDevice>;
   readonly #reasons = new SlotReasons();
   /** Where connections came from, for the log. */
   readonly #cameFrom = new WeakMap<Transport, string>();
-  #hasChanged = false;
-  #isTelling = false;
 
   constructor(options: BoxNodeOptions) {
     const { id, clock, log, outstandingReads } = options;
@@ -107,7 +103,7 @@ export class BoxNode {
         if (kind === 'slot-gone') this.#reasons.note(event.slot, event.generation, event.reason);
         if (kind === 'quarantined') this.#reasons.note(event.slot, QUARANTINED, event.reason);
         log[kind === 'slot-ready' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
-        this.#hasChanged = true;
+        this.#turns.changed();
       },
     });
     this.plane = new BoxPlane({
@@ -137,13 +133,11 @@ export class BoxNode {
         this.links.tap = tap;
       },
     });
-    this.#driver = new TimerDriver(clock, {
-      nextDeadlineNs: () => Math.min(this.proxy.nextDeadlineNs(), this.links.nextDeadlineNs()),
-      tick: (now) => {
-        this.proxy.tick(now);
-        this.links.tick(now);
-        this.#endTurn(now);
-      },
+    this.#turns = new NodeTurns({
+      clock,
+      machines: [this.proxy, this.links],
+      flush: (now) => this.proxy.flush(now),
+      onChanged: (now) => options.onChanged?.(now),
     });
     // Whoever was before this process may have left something in them.
     if (options.isManaged === true) this.proxy.scrubUnbound(clock.now());
@@ -176,29 +170,12 @@ export class BoxNode {
   }
 
   settle(): void {
-    this.#endTurn(this.#clock.now());
-    this.#driver.update();
-  }
-
-  #endTurn(now: Nanos): void {
-    // What is told may act, and settle in turn.
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    try {
-      for (;;) {
-        this.proxy.flush(now);
-        if (!this.#hasChanged) return;
-        this.#hasChanged = false;
-        this.#options.onChanged?.(now);
-      }
-    } finally {
-      this.#isTelling = false;
-    }
+    this.#turns.settle();
   }
 
   stop(reason: string): void {
     this.links.stop(this.#clock.now(), reason);
-    this.#driver.stop();
+    this.#turns.stop();
   }
 
   slotStatuses(): BoxSlotStatus[] {
@@ -246,7 +223,7 @@ export class BoxNode {
   }
 
   /** What `dxpu reload` says of the table. */
-  rowsInForce(): RowsInForce {
+  tableReport(): TableReport {
     const contained = this.slotStatuses()
       .filter(({ state }) => state === 'contained' || state === 'quarantined')
       .map(({ slot, state, reason }) => ({ slot, reason: reason ?? state }));
@@ -256,14 +233,8 @@ export class BoxNode {
   linkReports(): LinkReport[] {
     return [...this.links.counters()].map(([host, counters]) => {
       const sessionId = this.links.sessionId(host);
-      return reportLink(
-        `host ${host}`,
-        sessionId === 0 ? 'down' : 'up',
-        sessionId,
-        undefined,
-        undefined,
-        counters,
-      );
+      const state = sessionId === 0 ? 'down' : 'up';
+      return reportLink({ peer: `host ${host}`, state, sessionId }, counters);
     });
   }
 

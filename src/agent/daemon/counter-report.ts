@@ -39,13 +39,19 @@ export function reportCounters(counters: SlotCounters): CounterReport {
   };
 }
 
-export interface LinkReport {
+/** How a link stands. */
+interface LinkState {
   readonly peer: string;
   readonly state: string;
+  /** 0 for none. */
   readonly sessionId: number;
-  readonly path: string | undefined;
+  /** The one in use, or tried next, of those that know their paths. */
+  readonly path?: string | undefined;
   /** While there is no connection: what was in the way of the last one. */
-  readonly problem: string | undefined;
+  readonly problem?: string | undefined;
+}
+
+export interface LinkReport extends LinkState {
   readonly rttLastNs: number;
   readonly rttMinNs: number;
   readonly rttMeanNs: number;
@@ -53,25 +59,8 @@ export interface LinkReport {
   readonly counters: Readonly<Record<string, unknown>>;
 }
 
-export function reportLink(
-  peer: string,
-  state: string,
-  sessionId: number,
-  path: string | undefined,
-  problem: string | undefined,
-  counters: LinkCounters,
-): LinkReport {
+export function reportLink(state: LinkState, counters: LinkCounters): LinkReport {
   const { rttLastNs, rttMinNs, rttCount, rttSumNs: _sum, ...rest } = counters;
-  return {
-    peer,
-    state,
-    sessionId,
-    path,
-    problem,
-    rttLastNs,
-    rttMinNs,
-    rttMeanNs: counters.rttMeanNs,
-    rttCount,
-    counters: rest,
-  };
+  const { rttMeanNs } = counters;
+  return { ...state, rttLastNs, rttMinNs, rttMeanNs, rttCount, counters: rest };
 }

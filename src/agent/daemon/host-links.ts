@@ -1,32 +1,16 @@
 /** The links of a host, one to each box it has a way to, in real time. */
-import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
-import type { StartableTransport } from '#fabric/fault-transport';
-import type { LinkOptions, LinkTap } from '#fabric/link-options';
-import type { LinkUser } from '#fabric/link-user';
+import type { LinkTap } from '#fabric/link-options';
 import type { PathReport } from '#proto/agent-messages';
 import type { HostPeer } from '../core/data-plane.ts';
 import type { LinkReport } from './counter-report.ts';
 import { parseEndpoint } from './endpoint.ts';
 import type { PeerLinks } from './host-plane.ts';
-import { LinkToBox, type PathToBox } from './link-to-box.ts';
-import type { Logger } from './logger.ts';
+import { LinkToBox, type LinkToBoxOptions, type PathToBox } from './link-to-box.ts';
 
-export interface HostLinksOptions {
-  readonly hostId: string;
-  readonly user: LinkUser;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly linkOptions: Partial<LinkOptions>;
-  readonly newSessionId: () => number;
-  /** Opens a connection over a path. Its promise's error ends up in the link. */
-  readonly connect: (path: PathToBox) => Promise<StartableTransport>;
-  /** Called after each event from outside. */
-  readonly settle: () => void;
-  /** A path came up, went down, or is another. */
-  readonly onChanged: () => void;
-}
+/** What all the links have in common. */
+export type HostLinksOptions = Omit<LinkToBoxOptions, 'box' | 'paths'>;
 
 export class HostLinks implements PeerLinks {
   readonly #options: HostLinksOptions;

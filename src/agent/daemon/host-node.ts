@@ -1,11 +1,8 @@
 /**
- * A host in real time: soft host, host proxy and a link to each box (`HostLinks`), driven by one timer.
- *
- * `HostNode` owns them; `HostPlane` is what its agent sees. Every event from outside (a frame, a timer,
- * a table, a task) ends in `settle`, which sends what it caused, says that something changed, and arms
- * the timer anew.
+ * A host in real time: soft host, host proxy and a link to each box (`HostLinks`). `HostNode` owns them,
+ * `NodeTurns` drives them; `HostPlane` is what its agent sees.
  */
-import { type Clock, TimerDriver } from '#base/clock';
+import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { formatBdf, type Nanos } from '#base/units';
 import type { StartableTransport } from '#fabric/fault-transport';
@@ -23,7 +20,8 @@ import { HostLinks } from './host-links.ts';
 import { HostPlane } from './host-plane.ts';
 import type { PathToBox } from './link-to-box.ts';
 import type { Logger } from './logger.ts';
-import { type RowsInForce, SlotReasons, withWayOut } from './slot-reasons.ts';
+import { NodeTurns } from './node-turns.ts';
+import { type TableReport, SlotReasons, withWayOut } from './slot-reasons.ts';
 import { Taps } from './taps.ts';
 
 export interface HostNodeOptions {
@@ -51,12 +49,7 @@ export interface HostSlotStatus {
   /** Of the row in force. */
   readonly generation: number | undefined;
   readonly function:
-    | {
-        readonly bdf: string;
-        readonly vendorId: number;
-        readonly deviceId: number;
-        readonly bars: PciFunction['bars'];
-      }
+    | (Pick<PciFunction, 'vendorId' | 'deviceId' | 'bars'> & { readonly bdf: string })
     | undefined;
   readonly problem: string | undefined;
   /** Why it is not in use, and the way out. */
@@ -72,29 +65,27 @@ export class HostNode {
   readonly taps: Taps;
   readonly #options: HostNodeOptions;
   readonly #clock: Clock;
-  readonly #driver: TimerDriver;
+  readonly #turns: NodeTurns;
   readonly #links: HostLinks;
   readonly #reasons = new SlotReasons();
-  #hasChanged = false;
-  #isTelling = false;
 
   constructor(options: HostNodeOptions) {
     const { clock, log, isManaged = false } = options;
     this.#options = options;
     this.#clock = clock;
-    this.soft = new SoftHost({ ...options.softHost, onDeadline: () => this.#driver.update() });
+    this.soft = new SoftHost({ ...options.softHost, onDeadline: () => this.#turns.rearm() });
     this.hotPlug = new HotPlug(this.soft, {
       added: (_now, fn) => {
         log.info({ slot: fn.virtualSlot, bdf: formatBdf(fn.bdf) }, 'function added');
-        this.#hasChanged = true;
+        this.#turns.changed();
       },
       removed: (_now, fn, surprise) => {
         log.warn({ slot: fn.virtualSlot, surprise }, 'function removed');
-        this.#hasChanged = true;
+        this.#turns.changed();
       },
       problem: (_now, slot, problem) => {
         log.error({ slot, problem: problem.kind }, problem.message);
-        this.#hasChanged = true;
+        this.#turns.changed();
       },
     });
     this.proxy = new HostProxy({
@@ -107,7 +98,7 @@ export class HostNode {
           this.#reasons.note(event.virtualSlot, event.generation, event.reason);
         }
         log[kind === 'slot-up' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
-        this.#hasChanged = true;
+        this.#turns.changed();
       },
     });
     this.soft.attach(this.proxy);
@@ -120,9 +111,7 @@ export class HostNode {
       newSessionId: options.newSessionId,
       connect: options.connect,
       settle: () => this.settle(),
-      onChanged: () => {
-        this.#hasChanged = true;
-      },
+      onChanged: () => this.#turns.changed(),
     });
     this.plane = new HostPlane({
       soft: this.soft,
@@ -130,18 +119,14 @@ export class HostNode {
       proxy: this.proxy,
       links: this.#links,
       reasonOf: (slot) => this.#reasonOf(slot),
-      onChanged: () => {
-        this.#hasChanged = true;
-      },
+      onChanged: () => this.#turns.changed(),
     });
     this.taps = new Taps({ outgoing: 'down', install: (tap) => this.#installTap(tap) });
-    this.#driver = new TimerDriver(clock, {
-      nextDeadlineNs: () => Math.min(this.soft.nextDeadlineNs(), this.#links.nextDeadlineNs()),
-      tick: (now) => {
-        this.soft.tick(now);
-        this.#links.tick(now);
-        this.#endTurn(now);
-      },
+    this.#turns = new NodeTurns({
+      clock,
+      machines: [this.soft, this.#links],
+      flush: (now) => this.proxy.flush(now),
+      onChanged: (now) => options.onChanged?.(now),
     });
   }
 
@@ -195,29 +180,12 @@ export class HostNode {
   }
 
   settle(): void {
-    this.#endTurn(this.#clock.now());
-    this.#driver.update();
-  }
-
-  #endTurn(now: Nanos): void {
-    // What is told may act, and settle in turn.
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    try {
-      for (;;) {
-        this.proxy.flush(now);
-        if (!this.#hasChanged) return;
-        this.#hasChanged = false;
-        this.#options.onChanged?.(now);
-      }
-    } finally {
-      this.#isTelling = false;
-    }
+    this.#turns.settle();
   }
 
   stop(reason: string): void {
     this.#links.stop(this.#clock.now(), reason);
-    this.#driver.stop();
+    this.#turns.stop();
   }
 
   /** The function of a slot, or an error that says what is there instead. */
@@ -315,7 +283,7 @@ export class HostNode {
   }
 
   /** What `dxpu reload` says of the table. */
-  rowsInForce(): RowsInForce {
+  tableReport(): TableReport {
     const contained = this.slotStatuses()
       .filter(({ state }) => state === 'contained')
       .map(({ slot, state, reason }) => ({ slot, reason: reason ?? state }));

@@ -36,7 +36,7 @@ export interface LinkToBoxOptions {
   readonly connect: (path: PathToBox) => Promise<StartableTransport>;
   /** Called after each event from outside. */
   readonly settle: () => void;
-  /** A path came up or went down. */
+  /** A path came up or went down, or there are others. */
   readonly onChanged: () => void;
 }
 
@@ -86,10 +86,11 @@ export class LinkToBox {
   }
 
   report(): LinkReport {
-    const { link } = this;
+    const { link, problem } = this;
+    const { state, sessionId } = link;
     const path = (this.#pathInUse ?? this.#paths[link.pathIndex])?.name;
     const peer = `box ${this.#options.box}`;
-    return reportLink(peer, link.state, link.sessionId, path, this.problem, link.counters);
+    return reportLink({ peer, state, sessionId, path, problem }, link.counters);
   }
 
   /** Every way to the box. One at a time is in use: of the others nobody knows whether they work. */

@@ -1,7 +1,7 @@
 /** Why slots are not in use, for `status`, `tables`, `reload` and `accel run`. */
 
-/** What a reload answers, beside what it could not change. */
-export interface RowsInForce {
+/** The table in force: what a reload answers, beside what it could not change. */
+export interface TableReport {
   readonly rows: number;
   readonly contained: readonly { readonly slot: number; readonly reason: string }[];
 }
