@@ -1,6 +1,5 @@
 /** The configuration of `dxpu box`. */
 import { createHash } from 'node:crypto';
-import * as path from 'node:path';
 import { z } from 'zod';
 import { formatEndpoint, type HostAndPort } from '#agent/daemon/endpoint';
 import type { DxpuError } from '#base/errors';
@@ -18,10 +17,10 @@ import { linkFields, linkOptionsOf } from './link-config.ts';
 import {
   checkSameKind,
   checkStandsFor,
-  type ManagerConfig,
   managerFields,
   managerOf,
-} from './manager-config.ts';
+  type ManagerPlace,
+} from './member-config.ts';
 
 const MIB = 2 ** 20;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -91,7 +90,7 @@ export interface BoxConfig {
   readonly id: string;
   readonly credentialFiles: CredentialFiles;
   /** Where rows come from; without it `rows` are in force. */
-  readonly manager: ManagerConfig | undefined;
+  readonly manager: ManagerPlace | undefined;
   readonly kind: BoxKind;
   /** '' for none. */
   readonly zone: string;
@@ -176,14 +175,9 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
   const errors = checkBoxTable(table);
   if (errors.length > 0) throw tableError(errors);
 
-  const relative = (name: string): string => path.resolve(path.dirname(file), name);
   return {
     id: parsed.box,
-    credentialFiles: {
-      ca: relative(parsed.certificates.ca),
-      cert: relative(parsed.certificates.cert),
-      key: relative(parsed.certificates.key),
-    },
+    credentialFiles: source.credentialFiles(parsed.certificates),
     manager,
     kind: parsed.kind,
     zone: parsed.zone ?? '',

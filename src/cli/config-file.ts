@@ -2,6 +2,7 @@
  * A YAML configuration file with its positions, so that every complaint names file, line and column,
  * the field, and what would be right.
  */
+import * as nodePath from 'node:path';
 import {
   Composer,
   isAlias,
@@ -16,6 +17,7 @@ import {
 } from 'yaml';
 import type { z } from 'zod';
 import { DxpuError } from '#base/errors';
+import type { CredentialFiles } from '#identity/tls-identity';
 import { MAX_CONFIG_DEPTH, readConfigText, tooDeepInText, tooDeepInTokens } from './config-text.ts';
 
 export type FieldPath = readonly (string | number)[];
@@ -85,6 +87,15 @@ export class ConfigFile {
     return new DxpuError('invalid_argument', `${this.file}:${at.line}:${at.column}: ${message}`, {
       details: { file: this.file, ...at },
     });
+  }
+
+  /** Where a file named in it is: names are from the folder of the configuration. */
+  pathOf(name: string): string {
+    return nodePath.resolve(nodePath.dirname(this.file), name);
+  }
+
+  credentialFiles({ ca, cert, key }: CredentialFiles): CredentialFiles {
+    return { ca: this.pathOf(ca), cert: this.pathOf(cert), key: this.pathOf(key) };
   }
 
   /** Whether the file has something at `path`. */

@@ -1,8 +1,9 @@
-/** What host and box configurations have in common: fields, with messages that say the way out. */
+/** What the configurations have in common: fields, with messages that say the way out. */
 import { z } from 'zod';
 import { parseEndpoint } from '#agent/daemon/endpoint';
 import { DxpuError } from '#base/errors';
 import { isIdentityName } from '#identity/identity';
+import { changesBetween } from '#placement/nearest-name';
 import { shortened } from './config-file.ts';
 import { parseDuration, parseSize } from './quantity.ts';
 
@@ -23,31 +24,18 @@ export function fields<S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core
   });
 }
 
-/** The word of `known` at most two edits away from `word`, if any. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+/** The word of `known` at most two changes of a letter away from `word`, if any. */
+function nearest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
-  let bestEdits = 3;
+  let bestChanges = 3;
   for (const candidate of known) {
-    const edits = editDistance(word.toLowerCase(), candidate.toLowerCase());
-    if (edits < bestEdits) {
+    const changes = changesBetween(word.toLowerCase(), candidate.toLowerCase());
+    if (changes < bestChanges) {
       best = candidate;
-      bestEdits = edits;
+      bestChanges = changes;
     }
   }
   return best;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substitution));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }
 
 /** The id of a host or box, or the name of a path. */

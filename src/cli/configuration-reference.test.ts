@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { boxSchema } from './box-config.ts';
 import { hostSchema } from './host-config.ts';
 import { DEFAULT_TIMEOUTS } from '#manager/domain/pool-options';
-import { managerSchema } from './manager-process-config.ts';
+import { managerSchema } from './manager-config.ts';
 import { parseDuration } from './quantity.ts';
 
 const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');

@@ -1,5 +1,4 @@
 /** The configuration of `dxpu host`. */
-import * as path from 'node:path';
 import { z } from 'zod';
 import type { DxpuError } from '#base/errors';
 import type { CredentialFiles } from '#identity/tls-identity';
@@ -23,10 +22,10 @@ import { linkFields, linkOptionsOf } from './link-config.ts';
 import {
   checkSameKind,
   checkStandsFor,
-  type ManagerConfig,
   managerFields,
   managerOf,
-} from './manager-config.ts';
+  type ManagerPlace,
+} from './member-config.ts';
 
 const MIB = 2 ** 20;
 
@@ -76,7 +75,7 @@ export interface HostConfig {
   readonly id: string;
   readonly credentialFiles: CredentialFiles;
   /** Where rows and paths come from; without it `rows` and `paths` are in force. */
-  readonly manager: ManagerConfig | undefined;
+  readonly manager: ManagerPlace | undefined;
   readonly reach: readonly string[];
   readonly paths: readonly PathToBox[];
   readonly slots: readonly SlotWindows[];
@@ -196,14 +195,9 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
     );
   const errors = checkHostTable(rows);
   if (errors.length > 0) throw tableError(errors);
-  const relative = (name: string): string => path.resolve(path.dirname(file), name);
   return {
     id: parsed.host,
-    credentialFiles: {
-      ca: relative(parsed.certificates.ca),
-      cert: relative(parsed.certificates.cert),
-      key: relative(parsed.certificates.key),
-    },
+    credentialFiles: source.credentialFiles(parsed.certificates),
     manager,
     reach: parsed.reach,
     paths: paths.map((one) => ({

@@ -1,50 +1,78 @@
-/** The `manager` part of a box's or host's configuration, and what must not stand beside it. */
-import type { z } from 'zod';
-import type { HostAndPort } from '#agent/daemon/endpoint';
-import type { ConfigFile, ConfigProblem } from './config-file.ts';
+/** The configuration of `dxpu manager`. */
+import { z } from 'zod';
+import type { CredentialFiles } from '#identity/tls-identity';
+import { DEFAULT_TIMEOUTS, type PoolTimeouts } from '#manager/domain/pool-options';
+import { ConfigFile, type ConfigProblem } from './config-file.ts';
 import * as schema from './config-schema.ts';
 
-export const managerFields = schema
-  .fields({
-    address: schema.endpoint.refine(
-      ({ port }) => port !== 0,
-      'port 0 leads nowhere: write the port the manager listens on',
-    ),
-    id: schema.name.optional(),
-  })
-  .optional();
+/** In ns. At least a step of the timers, and less than they can count. */
+const span = schema.duration.refine(
+  (ns) => ns >= 1e6 && ns <= 1e18,
+  'must be from 1ms to 1000000000s',
+);
 
-/** Where the manager is. */
+/** As `PoolTimeouts` has them, without the unit. */
+const timeouts = schema.fields({
+  reserved: span.optional(),
+  programming: span.optional(),
+  attaching: span.optional(),
+  draining: span.optional(),
+  detaching: span.optional(),
+  scrubbing: span.optional(),
+  firstRetry: span.optional(),
+  lastRetry: span.optional(),
+  keepRequests: span.optional(),
+});
+
+export const managerSchema = schema.fields({
+  manager: schema.name,
+  certificates: schema.certificates,
+  listen: z.array(schema.endpoint).min(1, 'needs at least one address to listen on'),
+  store: z.string().min(1, 'must name a folder').default('store'),
+  timeouts: timeouts.default({}),
+});
+
 export interface ManagerConfig {
-  readonly address: HostAndPort;
-  /** Where given, no other will do. */
-  readonly id: string | undefined;
+  readonly id: string;
+  readonly credentialFiles: CredentialFiles;
+  readonly listen: readonly { readonly host: string; readonly port: number }[];
+  /** The folder of `pool.db`. */
+  readonly store: string;
+  readonly timeouts: Partial<PoolTimeouts>;
 }
 
-export function managerOf(parsed: z.infer<typeof managerFields>): ManagerConfig | undefined {
-  return parsed === undefined ? undefined : { address: parsed.address, id: parsed.id };
+/** Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place. */
+export function readManagerConfig(file: string): ManagerConfig {
+  const source = new ConfigFile(file);
+  const parsed = source.parse(managerSchema);
+  const spans = timeoutsOf(parsed.timeouts);
+  const problems: ConfigProblem[] = [];
+  const { firstRetryMs, lastRetryMs } = { ...DEFAULT_TIMEOUTS, ...spans };
+  if (firstRetryMs > lastRetryMs) {
+    problems.push({
+      path: ['timeouts', parsed.timeouts.firstRetry === undefined ? 'lastRetry' : 'firstRetry'],
+      message: `firstRetry, ${firstRetryMs} ms, must not be above lastRetry, ${lastRetryMs} ms`,
+    });
+  }
+  for (const [index, one] of parsed.listen.entries()) {
+    const other = parsed.listen.findIndex(
+      ({ host, port }) => port !== 0 && port === one.port && host === one.host,
+    );
+    if (other === -1 || other === index) continue;
+    problems.push({ path: ['listen', index], message: `is the same as listen[${other}]` });
+  }
+  if (problems.length > 0) throw source.error(problems);
+  return {
+    id: parsed.manager,
+    credentialFiles: source.credentialFiles(parsed.certificates),
+    listen: parsed.listen,
+    store: source.pathOf(parsed.store),
+    timeouts: spans,
+  };
 }
 
-/** Fields a manager stands for: with one they may not be there, without one they must. */
-export function checkStandsFor(
-  source: ConfigFile,
-  fields: Readonly<Record<string, string>>,
-): ConfigProblem[] {
-  const isManaged = source.has(['manager']);
-  return Object.entries(fields).flatMap(([field, what]): ConfigProblem[] => {
-    if (source.has([field]) !== isManaged) return [];
-    if (!isManaged) return [{ path: [field], message: 'is missing' }];
-    const message = `${what} from the manager: take ${field} out, or manager`;
-    return [{ path: [field], message, atKey: true }];
-  });
-}
-
-/** A process that was started without a manager cannot get one by a reload, nor the other way round. */
-export function checkSameKind(
-  inForce: { readonly manager: ManagerConfig | undefined } | undefined,
-  next: ManagerConfig | undefined,
-): ConfigProblem[] {
-  if (inForce === undefined || (inForce.manager === undefined) === (next === undefined)) return [];
-  const message = 'whether there is a manager is settled at the start: restart the process';
-  return [{ path: ['manager'], message }];
+function timeoutsOf(spans: z.infer<typeof timeouts>): Partial<PoolTimeouts> {
+  return Object.fromEntries(
+    Object.entries(spans).map(([name, ns]) => [`${name}Ms`, (ns ?? 0) / 1e6]),
+  );
 }

@@ -1,11 +1,11 @@
 /** What box and host processes do with the manager of their configuration. */
 import { ManagerStream, type ManagerStreamOptions } from '#agent/daemon/manager-stream';
 import { DxpuError } from '#base/errors';
-import type { ManagerConfig } from './manager-config.ts';
+import type { ManagerPlace } from './member-config.ts';
 
 /** The stream to the manager, not started yet; `undefined` where the configuration has none. */
 export function managerStream(
-  manager: ManagerConfig | undefined,
+  manager: ManagerPlace | undefined,
   options: Omit<ManagerStreamOptions, 'address' | 'manager' | 'random'>,
 ): ManagerStream | undefined {
   if (manager === undefined) return undefined;

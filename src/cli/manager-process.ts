@@ -13,7 +13,7 @@ import { ManagerShell } from '#manager/shell/manager-shell';
 import type { Shell } from '#manager/shell/shell';
 import { SqliteStore } from '#manager/store/sqlite-store';
 import type { Store } from '#manager/store/store';
-import { readManagerConfig } from './manager-process-config.ts';
+import { readManagerConfig } from './manager-config.ts';
 import { printLine } from './output.ts';
 import { version } from './program-options.ts';
 import { createFrame, type ProxyProcessOptions, serveProcess } from './proxy-process.ts';

@@ -1,7 +1,6 @@
 /** How a command finds the manager, and what it says when there is none. */
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import * as path from 'node:path';
 import { type HostAndPort, formatEndpoint, parseEndpoint } from '#agent/daemon/endpoint';
 import { DxpuError } from '#base/errors';
 import {
@@ -37,8 +36,6 @@ export interface PoolConnection extends PoolClient {
 interface Access {
   readonly endpoint: HostAndPort;
   readonly files: CredentialFiles;
-  /** Where it was written, for messages; `undefined` when it was given on the command line. */
-  readonly file: string | undefined;
 }
 
 const clientSchema = schema.fields({
@@ -87,7 +84,7 @@ function accessOf(options: Omit<PoolOptions, 'output'>): Access {
         '--manager needs --ca, --cert and --key: who you are is in your certificate',
       );
     }
-    return { endpoint: endpointOf(manager), files: { ca, cert, key }, file: undefined };
+    return { endpoint: endpointOf(manager), files: { ca, cert, key } };
   }
   if (ca !== undefined || cert !== undefined || key !== undefined) {
     throw new UsageError('--ca, --cert and --key belong to --manager ADDRESS');
@@ -102,17 +99,9 @@ function accessOf(options: Omit<PoolOptions, 'output'>): Access {
       { details: { folder } },
     );
   }
-  const parsed = new ConfigFile(file).parse(clientSchema);
-  const relative = (name: string): string => path.resolve(path.dirname(file), name);
-  return {
-    endpoint: parsed.manager,
-    files: {
-      ca: relative(parsed.certificates.ca),
-      cert: relative(parsed.certificates.cert),
-      key: relative(parsed.certificates.key),
-    },
-    file,
-  };
+  const source = new ConfigFile(file);
+  const { manager: endpoint, certificates } = source.parse(clientSchema);
+  return { endpoint, files: source.credentialFiles(certificates) };
 }
 
 function endpointOf(text: string): HostAndPort {

@@ -4,7 +4,7 @@ import * as path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { readBoxConfig } from './box-config.ts';
 import { readHostConfig } from './host-config.ts';
-import { readManagerConfig } from './manager-process-config.ts';
+import { readManagerConfig } from './manager-config.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-readme-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

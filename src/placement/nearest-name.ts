@@ -22,7 +22,7 @@ export function nearestName(name: string, names: readonly string[]): string | un
 }
 
 /** Letters inserted, removed or replaced (Levenshtein 1965). */
-function changesBetween(a: string, b: string): number {
+export function changesBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];

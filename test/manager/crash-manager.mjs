@@ -12,7 +12,7 @@
 
 import { writeSync } from 'node:fs';
 import { RealClock } from '#base/clock';
-import { readManagerConfig } from '#cli/manager-process-config';
+import { readManagerConfig } from '#cli/manager-config';
 import { startManager } from '#cli/manager-process';
 import { loadCredentials } from '#identity/tls-identity';
 import { FIRST_TRANSITION } from '#manager/domain/transitions';

@@ -3,7 +3,7 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { DxpuError } from '#base/errors';
-import { readManagerConfig } from './manager-process-config.ts';
+import { readManagerConfig } from './manager-config.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-config-'));
 const file = path.join(folder, 'manager.yaml');
