@@ -7,7 +7,7 @@ import { firstDifference, plainSaxpy, plainSgemm } from '#host/plain';
 import type { Task } from '#host/task';
 import type { ControlCall } from './control-server.ts';
 import type { HostNode } from '#agent/daemon/host-node';
-import { parseParams } from './proxy-process.ts';
+import { parseParams } from './daemon-process.ts';
 
 /** One command of more than this keeps the device model busy for so long that its box seems dead. */
 const MAX_MULTIPLICATIONS = 2 ** 28;

@@ -10,7 +10,7 @@ import type { SlotCounters } from '#fabric/counters';
 import { TlpKind } from '#pcie/tlp';
 import type { ControlCall, ControlHandler } from './control-server.ts';
 import { packetRoom, writePacket } from './pcapng.ts';
-import { parseParams } from './proxy-process.ts';
+import { parseParams } from './daemon-process.ts';
 import type { Taps } from '#agent/daemon/taps';
 
 const captureParams = z.strictObject({

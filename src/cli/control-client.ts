@@ -1,6 +1,7 @@
 /** Talks to the control socket of a running process; the protocol is in control-server.ts. */
 import * as net from 'node:net';
 import { DxpuError, type DxpuErrorCode } from '#base/errors';
+import { lookUntil } from './look-until.ts';
 import {
   isRunning,
   knownProcesses,
@@ -11,6 +12,7 @@ import {
 
 /** A process that works answers such a request at once, a busy one after a job's slice. */
 const ANSWER_WITHIN_MS = 5000;
+const LOOK_EACH_MS = 20;
 
 export interface CallOptions {
   /**
@@ -262,21 +264,18 @@ export async function waitForEnd(
   pid: number | undefined,
   withinMs: number,
 ): Promise<void> {
-  const deadline = Date.now() + withinMs;
-  for (;;) {
+  const isGone = await lookUntil(withinMs, LOOK_EACH_MS, async () => {
     const answers = await askProcess(target, 'ping', {}, withinMs).then(
       () => true,
       (error: unknown) => DxpuError.from(error).code !== 'unavailable',
     );
-    if (!answers && (pid === undefined || !isRunning(pid))) return;
-    if (Date.now() > deadline) {
-      const wayOut = pid === undefined ? '' : `: end it with kill -9 ${pid}`;
-      throw new DxpuError(
-        'deadline_exceeded',
-        `${target.name} was told to stop and is still there${wayOut}`,
-        { details: { process: target.name, pid } },
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return answers || (pid !== undefined && isRunning(pid)) ? undefined : true;
+  });
+  if (isGone === true) return;
+  const wayOut = pid === undefined ? '' : `: end it with kill -9 ${pid}`;
+  throw new DxpuError(
+    'deadline_exceeded',
+    `${target.name} was told to stop and is still there${wayOut}`,
+    { details: { process: target.name, pid } },
+  );
 }

@@ -99,13 +99,7 @@ async function removeStale(socketPath: string): Promise<void> {
       `${socketPath} is there and is not a socket: move it away`,
     );
   }
-  const failure = await new Promise<string>((resolve) => {
-    const probe = net.connect(socketPath, () => {
-      probe.destroy();
-      resolve('');
-    });
-    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'unknown'));
-  });
+  const failure = await connectFailure(socketPath);
   if (failure === '') throw alreadyRunning(socketPath);
   if (failure === 'EACCES' || failure === 'EPERM') {
     throw new DxpuError(
@@ -116,6 +110,17 @@ async function removeStale(socketPath: string): Promise<void> {
   // Another process may have put its own there meanwhile.
   const now = lstatSync(socketPath, { throwIfNoEntry: false });
   if (now?.ino === stat.ino) rmSync(socketPath, { force: true });
+}
+
+/** Why nobody can be reached at `socketPath`, as an errno; '' when somebody listens there. */
+export function connectFailure(socketPath: string): Promise<string> {
+  return new Promise((resolve) => {
+    const probe = net.connect(socketPath, () => {
+      probe.destroy();
+      resolve('');
+    });
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'unknown'));
+  });
 }
 
 function alreadyRunning(socketPath: string): DxpuError {

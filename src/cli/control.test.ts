@@ -21,7 +21,7 @@ import {
   waitForEnd,
 } from './control-client.ts';
 import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
-import { parseParams } from './proxy-process.ts';
+import { parseParams } from './daemon-process.ts';
 import { type KnownProcess, makeStateFolder, socketPath } from './state-folder.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-control-'));

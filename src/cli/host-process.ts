@@ -2,145 +2,78 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { HostAgentCore } from '#agent/core/host-agent';
+import { HostNode } from '#agent/daemon/host-node';
 import type { ManagerStream } from '#agent/daemon/manager-stream';
 import { DxpuError } from '#base/errors';
 import { connectTransport } from '#fabric/socket-endpoint';
-import { loadCredentials, type TlsCredentials } from '#identity/tls-identity';
-import type { PeerIdentity } from '#fabric/transport';
 import { AccessStatus } from '#host/cpu-access';
 import { configRead } from '#host/host-operations';
 import { formatListing } from '#host/listing';
 import type { SoftHost } from '#host/root-complex';
 import type { Task } from '#host/task';
+import type { TlsCredentials } from '#identity/tls-identity';
 import { AccelJobs } from './accel-jobs.ts';
-import { type CaptureBegin, captureHandlers } from './capture-stream.ts';
-import { reportCounters } from '#agent/daemon/counter-report';
-import { type HostConfig, readHostConfig } from './host-config.ts';
-import { HostNode } from '#agent/daemon/host-node';
-import { ignoredChanges } from './fixed-part.ts';
-import { managerStream, refuseReload } from './manager-link.ts';
-import { printLine } from './output.ts';
-import { version } from './program-options.ts';
+import type { CaptureBegin } from './capture-stream.ts';
 import {
-  createFrame,
+  type DaemonOptions,
+  type DaemonProcess,
+  type DaemonStart,
   parseParams,
-  type ProcessFrame,
-  type ProxyProcess,
-  type ProxyProcessOptions,
-  reportFaults,
-  serveProcess,
-} from './proxy-process.ts';
+  runDaemon,
+} from './daemon-process.ts';
+import { type HostConfig, readHostConfig } from './host-config.ts';
+import { version } from './program-options.ts';
+import { managerStream, proxyProcess, setTable } from './proxy-process.ts';
 import { measureRoundTrips, type RoundTrips } from './round-trip.ts';
 
-export async function runHost(options: ProxyProcessOptions): Promise<void> {
-  const config = readHostConfig(options.config);
-  const identity: PeerIdentity = { kind: 'host', id: config.id };
-  const credentials = loadCredentials(config.credentialFiles, identity, Date.now());
-  if (options.check === true) {
-    printLine(`${options.config}: nothing wrong with it`);
-    return;
-  }
-  const frame = createFrame(identity, options);
-  await serveProcess(frame, options, async () => {
-    // Frames may come before there is a stream.
-    const live: { stream?: ManagerStream } = {};
-    const node = new HostNode({
-      id: config.id,
-      softHost: config.softHost,
-      linkOptions: config.linkOptions,
-      isManaged: config.manager !== undefined,
-      onChanged: (now) => live.stream?.changed(now),
-      clock: frame.clock,
-      log: frame.log,
-      newSessionId: () => randomInt(1, 2 ** 47),
-      connect: async (path) => {
-        const { clock, faults } = frame;
-        if (faults.isCut(clock.now())) {
-          throw new DxpuError('unavailable', 'cut by fault injection');
-        }
-        const transport = await connectTransport({
-          host: path.host,
-          port: path.port,
-          clock,
-          protection: { kind: 'tls', credentials, expected: { kind: 'box', id: path.box } },
-        });
-        return faults.wrap(transport);
-      },
-    });
-    const { id, reach } = config;
-    const instance = randomUUID();
-    const hello = { kind: 'host', id, instance, version: version(), reach } as const;
-    const stream = managerStream(config.manager, {
-      agent: new HostAgentCore({ hello, plane: node.plane }),
-      credentials,
-      clock: frame.clock,
-      log: frame.log,
-      settle: () => node.settle(),
-    });
-    if (stream === undefined) {
-      setTable(node, config);
-      node.setPaths(config.paths);
-    } else {
-      live.stream = stream;
-      stream.start();
-    }
-    return hostProcess(frame, options, config, node, credentials, stream);
-  });
-}
+export const runHost = (options: DaemonOptions): Promise<void> =>
+  runDaemon('host', options, readHostConfig, startHost);
 
-function hostProcess(
-  frame: ProcessFrame,
-  options: ProxyProcessOptions,
-  config: HostConfig,
-  node: HostNode,
-  credentials: TlsCredentials,
-  stream: ManagerStream | undefined,
-): ProxyProcess {
+async function startHost(start: DaemonStart<HostConfig>): Promise<DaemonProcess> {
+  const { config, credentials, frame } = start;
+  const { id, reach } = config;
+  const { clock, faults } = frame;
+  // Frames may come before there is one.
+  let stream: ManagerStream | undefined = undefined;
+  const node = new HostNode({
+    id,
+    softHost: config.softHost,
+    linkOptions: config.linkOptions,
+    isManaged: config.manager !== undefined,
+    onChanged: (now) => stream?.changed(now),
+    clock,
+    log: frame.log,
+    newSessionId: () => randomInt(1, 2 ** 47),
+    connect: async (path) => {
+      if (faults.isCut(clock.now())) throw new DxpuError('unavailable', 'cut by fault injection');
+      const transport = await connectTransport({
+        host: path.host,
+        port: path.port,
+        clock,
+        protection: { kind: 'tls', credentials, expected: { kind: 'box', id: path.box } },
+      });
+      return faults.wrap(transport);
+    },
+  });
+  const hello = { kind: 'host', id, instance: randomUUID(), version: version(), reach } as const;
+  stream = managerStream(start, new HostAgentCore({ hello, plane: node.plane }), node);
+  stream?.start();
+  if (stream === undefined) {
+    setTable(node, config);
+    node.setPaths(config.paths);
+  }
   const jobs = new AccelJobs(node);
-  return {
+  return proxyProcess(start, node, stream, {
+    read: readHostConfig,
+    readFunction: (slot) => readFunction(node, slot),
     handlers: {
-      status: () => ({
-        kind: 'host',
-        id: config.id,
-        pid: process.pid,
-        config: options.config,
-        uptimeS: process.uptime(),
-        manager: stream?.status(),
-        table: node.proxy.rows,
-        slots: node.slotStatuses(),
-        stray: reportCounters(node.proxy.strayCounters),
-        links: node.linkReports(),
-        faults: reportFaults(frame),
-      }),
       listing: () => ({ text: formatListing(node.soft, node.hotPlug, { verbose: true }) }),
-      ...captureHandlers({
-        taps: node.taps,
-        checkSlot: (slot) => node.checkSlot(slot),
-        counters: (slot) => node.proxy.counters(slot),
-        readFunction: (slot) => readFunction(node, slot),
-      }),
       run: (params, call) => jobs.run(params, call),
       wait: (params) => waitForFunctions(node, params),
       'round-trip': (params) => roundTrip(node, credentials, params),
     },
-    reload: () => {
-      refuseReload(stream);
-      const next = readHostConfig(options.config, config);
-      setTable(node, next);
-      const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
-      return { ...node.tableReport(), ...(ignored === undefined ? {} : { ignored }) };
-    },
-    stop: (reason) => {
-      stream?.stop();
-      node.stop(reason);
-    },
-  };
-}
-
-/** Puts the table of a configuration in force, or fails and changes nothing. */
-function setTable(node: HostNode, config: HostConfig): void {
-  const errors = node.setTable(config.rows);
-  if (errors.length > 0) throw config.tableError(errors);
+    stop: (reason) => node.stop(reason),
+  });
 }
 
 /** What a replay needs to know of the function; read before the capture, so that it is not in it. */

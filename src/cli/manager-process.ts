@@ -4,7 +4,7 @@ import { RepeatedLog } from '#agent/daemon/repeated-log';
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { makeFolder } from '#base/make-folder';
-import { loadCredentials, type TlsCredentials } from '#identity/tls-identity';
+import type { TlsCredentials } from '#identity/tls-identity';
 import { PoolCore } from '#manager/domain/pool-core';
 import type { PoolTimeouts } from '#manager/domain/pool-options';
 import { type ManagerServer, startManagerServer } from '#manager/rpc/manager-server';
@@ -13,57 +13,53 @@ import { ManagerShell } from '#manager/shell/manager-shell';
 import type { Shell } from '#manager/shell/shell';
 import { SqliteStore } from '#manager/store/sqlite-store';
 import type { Store } from '#manager/store/store';
-import { readManagerConfig } from './manager-config.ts';
-import { printLine } from './output.ts';
+import {
+  type DaemonOptions,
+  type DaemonProcess,
+  type DaemonStart,
+  runDaemon,
+} from './daemon-process.ts';
+import { type ManagerConfig, readManagerConfig } from './manager-config.ts';
 import { version } from './program-options.ts';
-import { createFrame, type ProxyProcessOptions, serveProcess } from './proxy-process.ts';
 
-/** Serves until it is told to stop. Returns once it listens. */
-export async function runManager(options: ProxyProcessOptions): Promise<void> {
-  const config = readManagerConfig(options.config);
-  const identity = { kind: 'manager', id: config.id } as const;
-  const credentials = loadCredentials(config.credentialFiles, identity, Date.now());
-  if (options.check === true) {
-    printLine(`${options.config}: nothing wrong with it`);
-    return;
-  }
-  const frame = createFrame(identity, options);
+export const runManager = (options: DaemonOptions): Promise<void> =>
+  runDaemon('manager', options, readManagerConfig, serveManager);
+
+async function serveManager(start: DaemonStart<ManagerConfig>): Promise<DaemonProcess> {
+  const { file, config, credentials, frame, end } = start;
   const { log, clock } = frame;
-  await serveProcess(frame, options, async (end) => {
-    makeStoreFolder(config.store);
-    const store = await SqliteStore.open(config.store, { version: version() });
-    const manager = await startManager({
-      store,
-      credentials,
-      listen: config.listen,
-      timeouts: config.timeouts,
-      clock,
-      log,
-      onFatal: (error) => {
-        log.error({ code: error.code, cause: String(error.cause) }, error.message);
-        end('it cannot go on', 1);
-      },
-    });
-    for (const where of manager.server.addresses) {
-      log.info(`listening on ${where.host}:${where.port}`);
-    }
-    return {
-      handlers: {
-        status: async () => ({
-          kind: 'manager',
-          id: config.id,
-          pid: process.pid,
-          config: options.config,
-          store: config.store,
-          listen: manager.server.addresses.map((one) => `${one.host}:${one.port}`),
-          uptimeS: process.uptime(),
-          pool: await manager.shell.read((pool) => pool.status()),
-          connections: connectionsByKind(manager.server.connections()),
-        }),
-      },
-      stop: (reason) => manager.stop(reason),
-    };
+  makeStoreFolder(config.store);
+  const store = await SqliteStore.open(config.store, { version: version() });
+  const manager = await startManager({
+    store,
+    credentials,
+    listen: config.listen,
+    timeouts: config.timeouts,
+    clock,
+    log,
+    onFatal: (error) => {
+      log.error({ code: error.code, cause: String(error.cause) }, error.message);
+      end('it cannot go on', 1);
+    },
   });
+  const listen = manager.server.addresses.map((one) => `${one.host}:${one.port}`);
+  for (const where of listen) log.info(`listening on ${where}`);
+  return {
+    handlers: {
+      status: async () => ({
+        kind: 'manager',
+        id: config.id,
+        pid: process.pid,
+        config: file,
+        store: config.store,
+        listen,
+        uptimeS: process.uptime(),
+        pool: await manager.shell.read((pool) => pool.status()),
+        connections: connectionsByKind(manager.server.connections()),
+      }),
+    },
+    stop: (reason) => manager.stop(reason),
+  };
 }
 
 /** How many there are of hosts, boxes and users: of a large pool a list of them would be one, too. */

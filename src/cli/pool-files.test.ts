@@ -18,7 +18,7 @@ describe('preparePool', () => {
   it('makes all files once, readable by this user alone, and keeps them', async () => {
     const state = newState();
     expect(await preparePool(state, SMALL)).toEqual({ sizes: SMALL, isNew: true });
-    const names = poolProcesses(SMALL).map(({ name }) => name);
+    const names = poolProcesses(state, SMALL).map(({ name }) => name);
     expect(names).toEqual(['manager-m1', 'box-b1', 'box-b2', 'host-h1']);
     const files = [...names.map((name) => configFile(state, name)), clientFile(state)];
     const before = files.map((file) => readFileSync(file, 'utf8'));

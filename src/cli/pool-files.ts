@@ -10,21 +10,21 @@ import * as schema from './config-schema.ts';
 import { boxYaml, clientYaml, hostYaml, managerYaml, sizesYaml } from './pool-config-text.ts';
 import { clientFile, configFile, poolFolder, sizesFile, storeFolder } from './pool-folder.ts';
 import { USUAL_SIZES } from './pool-words.ts';
+import { type KnownProcess, type ProcessKind, socketPath } from './state-folder.ts';
 
 export type PoolSizes = Readonly<Record<keyof typeof USUAL_SIZES, number>>;
 
-export interface PoolProcess {
-  /** `manager-m1`, `box-b1`, `host-h1`. */
-  readonly name: string;
-  readonly kind: 'manager' | 'box' | 'host';
-}
-
-/** In the order in which they are started. */
-export function poolProcesses(sizes: Pick<PoolSizes, 'boxes' | 'hosts'>): PoolProcess[] {
+/** Manager, boxes, hosts: the order in which they are started. */
+export function poolProcesses(
+  state: string,
+  sizes: Pick<PoolSizes, 'boxes' | 'hosts'>,
+): KnownProcess[] {
+  const of = (kind: ProcessKind, ids: readonly string[]): KnownProcess[] =>
+    ids.map((id) => ({ name: `${kind}-${id}`, kind, socket: socketPath(state, { kind, id }) }));
   return [
-    { name: `manager-${MANAGER_ID}`, kind: 'manager' },
-    ...numbered('b', sizes.boxes).map((id): PoolProcess => ({ name: `box-${id}`, kind: 'box' })),
-    ...numbered('h', sizes.hosts).map((id): PoolProcess => ({ name: `host-${id}`, kind: 'host' })),
+    ...of('manager', [MANAGER_ID]),
+    ...of('box', numbered('b', sizes.boxes)),
+    ...of('host', numbered('h', sizes.hosts)),
   ];
 }
 

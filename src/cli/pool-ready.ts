@@ -1,10 +1,10 @@
 /** Waits until a pool that was started is whole. */
 import { DxpuError } from '#base/errors';
 import type { GetStatusResponse } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { lookUntil } from './look-until.ts';
 import type { PoolConnection } from './pool-connection.ts';
 import type { PoolSizes } from './pool-files.ts';
 import { all, pathPages } from './pool-lists.ts';
-import { pause } from './pool-request.ts';
 import { formatDuration } from './quantity.ts';
 
 const LOOK_EACH_MS = 25;
@@ -17,46 +17,50 @@ export async function poolIsWhole(
   pool: PoolConnection,
   sizes: PoolSizes,
   withinMs: number,
-  signal?: AbortSignal,
 ): Promise<GetStatusResponse> {
-  const deadline = performance.now() + withinMs;
-  let last = 'the manager does not answer';
-  for (;;) {
+  let last = '';
+  const whole = await lookUntil(withinMs, LOOK_EACH_MS, async () => {
     try {
       const status = await pool.pool.getStatus({}, { timeoutMs: 5000 });
-      last = missing([
-        ['boxes connected', sizes.boxes, status.boxesConnected],
-        ['hosts connected', sizes.hosts, status.hostsConnected],
-        ['GPU nodes reported', sizes.boxes * sizes.gpus, status.gpus],
-      ]);
-      // Hosts learn of boxes from the manager: their links come last.
-      if (last === '') {
-        const paths = await all(pathPages(pool, {}));
-        const measured = paths.filter(({ up, roundTripNs }) => up && roundTripNs > 0);
-        last = missing([['paths measured', sizes.boxes * sizes.hosts, measured.length]]);
-      }
-      if (last === '') return status;
+      last = await missing(pool, sizes, status);
+      return last === '' ? status : undefined;
     } catch (thrown) {
       const error = DxpuError.from(thrown);
       if (error.code !== 'unavailable' && error.code !== 'deadline_exceeded') throw error;
       last = error.message;
+      return undefined;
     }
-    signal?.throwIfAborted();
-    if (performance.now() > deadline) {
-      throw new DxpuError(
-        'deadline_exceeded',
-        `the pool is not whole after ${formatDuration(withinMs * 1e6)}: ${last}; dxpu status shows ` +
-          'what runs, and where each process logs',
-        { details: { missing: last } },
-      );
-    }
-    await pause(LOOK_EACH_MS);
-  }
+  });
+  if (whole !== undefined) return whole;
+  throw new DxpuError(
+    'deadline_exceeded',
+    `the pool is not whole after ${formatDuration(withinMs * 1e6)}: ${last}; dxpu status shows ` +
+      'what runs, and where each process logs',
+    { details: { missing: last } },
+  );
+}
+
+/** '' for nothing. */
+async function missing(
+  pool: PoolConnection,
+  { boxes, hosts, gpus }: PoolSizes,
+  status: GetStatusResponse,
+): Promise<string> {
+  const first = missingOf([
+    ['boxes connected', boxes, status.boxesConnected],
+    ['hosts connected', hosts, status.hostsConnected],
+    ['GPU nodes reported', boxes * gpus, status.gpus],
+  ]);
+  // Hosts learn of boxes from the manager: their links come last.
+  if (first !== '') return first;
+  const paths = await all(pathPages(pool, {}));
+  const measured = paths.filter(({ up, roundTripNs }) => up && roundTripNs > 0);
+  return missingOf([['paths measured', boxes * hosts, measured.length]]);
 }
 
 type Part = readonly [what: string, wanted: number, is: number];
 
-const missing = (parts: readonly Part[]): string =>
+const missingOf = (parts: readonly Part[]): string =>
   parts
     .filter(([, wanted, is]) => is < wanted)
     .map(([what, wanted, is]) => `${is} of ${wanted} ${what}`)

@@ -1,215 +1,129 @@
-/**
- * What the long-running processes, manager, box and host, have in common: a state folder with a control
- * socket, signals, faults, and an end that leaves nothing behind.
- */
-import { randomInt } from 'node:crypto';
-import { z } from 'zod';
-import { type Clock, RealClock } from '#base/clock';
-import { DxpuError } from '#base/errors';
-import { Prng } from '#base/prng';
-import { FaultInjector } from '#fabric/fault-transport';
-import type { Identity } from '#identity/identity';
-import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
-import { createLog, type Logger } from './log.ts';
+/** What the processes of a box and of a host have in common: a node with its table, and its agent. */
+import type { Agent } from '#agent/core/agent-core';
+import { type LinkReport, reportCounters } from '#agent/daemon/counter-report';
+import { ManagerStream } from '#agent/daemon/manager-stream';
 import type { TableReport } from '#agent/daemon/slot-reasons';
-import { makeStateFolder, socketPath, stateFolder } from './state-folder.ts';
+import { DxpuError } from '#base/errors';
+import type { SlotCounters } from '#fabric/counters';
+import type { TableError } from '#fabric/table-check';
+import { type CaptureSource, captureHandlers } from './capture-stream.ts';
+import type { ControlHandler } from './control-server.ts';
+import {
+  type DaemonConfig,
+  type DaemonProcess,
+  type DaemonStart,
+  reportFaults,
+} from './daemon-process.ts';
+import { type FixedPart, ignoredChanges } from './fixed-part.ts';
+import type { ManagerPlace } from './member-config.ts';
 
-export interface ProxyProcessOptions {
-  readonly config: string;
-  readonly state?: string;
-  readonly check?: boolean;
-  readonly logFormat?: 'text' | 'json';
-  readonly logLevel?: string;
+/** A `BoxNode` or a `HostNode`. */
+interface ProxyNode<R> extends Pick<CaptureSource, 'taps' | 'checkSlot'> {
+  readonly proxy: {
+    readonly rows: readonly R[];
+    readonly strayCounters: SlotCounters;
+    counters(slot: number): SlotCounters;
+  };
+  setTable(rows: readonly R[]): TableError[];
+  tableReport(): TableReport;
+  slotStatuses(): readonly object[];
+  linkReports(): readonly LinkReport[];
+  settle(): void;
 }
 
-/** Set up before anything listens, so that a second process of one name ends at once. */
-export interface ProcessFrame {
-  readonly identity: Identity;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly faults: FaultInjector;
+/** A `BoxConfig` or a `HostConfig`. */
+interface ProxyConfig<R> extends DaemonConfig {
+  readonly manager: ManagerPlace | undefined;
+  readonly rows: readonly R[];
+  readonly fixedPart: FixedPart;
+  tableError(errors: readonly TableError[]): DxpuError;
 }
 
-export interface ProxyProcess {
+/** The stream to the manager, not started yet; `undefined` where the configuration has none. */
+export function managerStream<R>(
+  { config, credentials, frame }: DaemonStart<ProxyConfig<R>>,
+  agent: Agent,
+  node: ProxyNode<R>,
+): ManagerStream | undefined {
+  if (config.manager === undefined) return undefined;
+  const { address, id } = config.manager;
+  return new ManagerStream({
+    agent,
+    address,
+    ...(id === undefined ? {} : { manager: id }),
+    credentials,
+    clock: frame.clock,
+    log: frame.log,
+    random: () => Math.random(),
+    settle: () => node.settle(),
+  });
+}
+
+/** Puts the table of a configuration in force, or fails and changes nothing. */
+export function setTable<R>(node: ProxyNode<R>, config: ProxyConfig<R>): void {
+  const errors = node.setTable(config.rows);
+  if (errors.length > 0) throw config.tableError(errors);
+}
+
+/** What is particular to one kind of proxy. */
+export interface ProxyParts<C> {
+  readonly read: (file: string, inForce: C) => C;
+  readonly readFunction: CaptureSource['readFunction'];
+  /** Of its status. */
+  readonly status?: object;
   readonly handlers: Readonly<Record<string, ControlHandler>>;
-  /**
-   * Reads the configuration again and puts its table in force. Fails and changes nothing. Left out by a
-   * process whose configuration is read at its start alone.
-   */
-  reload?(): ReloadResult;
-  /** Says goodbye to the peers and closes what is open. */
-  stop(reason: string): void;
+  readonly stop: (reason: string) => void;
 }
 
-export interface ReloadResult extends TableReport {
-  /** What changed besides the table: it needs a restart. */
-  readonly ignored?: string;
-}
-
-/** After `stop`, connections have this long to send their last words. */
-const LINGER_MS = 300;
-
-export function createFrame(identity: Identity, options: ProxyProcessOptions): ProcessFrame {
-  const clock = new RealClock();
+export function proxyProcess<R, C extends ProxyConfig<R>>(
+  { file, config, frame }: DaemonStart<C>,
+  node: ProxyNode<R>,
+  stream: ManagerStream | undefined,
+  parts: ProxyParts<C>,
+): DaemonProcess {
+  const { proxy } = node;
   return {
-    identity,
-    clock,
-    log: createLog(`${identity.kind}-${identity.id}`, {
-      ...(options.logFormat === undefined ? {} : { format: options.logFormat }),
-      ...(options.logLevel === undefined ? {} : { level: options.logLevel }),
-    }),
-    faults: new FaultInjector(clock, new Prng(randomInt(2 ** 47))),
-  };
-}
-
-/** Message a process sends over its IPC channel once it serves, where somebody started it with one. */
-export interface ReadyMessage {
-  readonly ready: true;
-}
-
-/** Ends the process in order, with an exit status. */
-export type EndProcess = (reason: string, status: number) => void;
-
-/**
- * Serves `make`'s process until it is told to stop. Returns once everything listens; the process then
- * lives on by its sockets and ends with status 0, or with another where it ends itself.
- */
-export async function serveProcess(
-  frame: ProcessFrame,
-  options: ProxyProcessOptions,
-  make: (end: EndProcess) => Promise<ProxyProcess>,
-): Promise<void> {
-  const { identity, log } = frame;
-  const folder = stateFolder(options.state);
-  makeStateFolder(folder);
-  const path = socketPath(folder, identity);
-
-  const live: { process?: ProxyProcess; control?: ControlServer } = {};
-  let stopping = false;
-  const stop = (reason: string, status = 0): void => {
-    if (stopping) return;
-    stopping = true;
-    process.exitCode = status;
-    log.info({ reason }, 'stopping');
-    live.process?.stop(reason);
-    live.control?.close();
-    if (process.connected === true) process.disconnect?.();
-    // Everything that is open ends by itself; this is for what does not.
-    setTimeout(() => process.exit(), LINGER_MS).unref();
-  };
-  // Before there is anything to leave behind: a signal may come at any time.
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
-  const orphaned = (): void => stop('the process that started this one is gone');
-  process.on('disconnect', orphaned);
-  // Undefined for a process that was started without a channel.
-  if (process.connected === false) orphaned();
-  if (stopping) return;
-
-  const handlers: Record<string, ControlHandler> = {};
-  live.control = await startControlServer(path, handlers);
-  let made: ProxyProcess;
-  try {
-    // Told to stop meanwhile: what was made is taken down again.
-    if (stopping) throw new DxpuError('cancelled', 'told to stop while starting');
-    made = await make(stop);
-  } catch (error) {
-    live.control.close();
-    if (stopping) return;
-    throw error;
-  }
-  live.process = made;
-  if (stopping) {
-    made.stop('told to stop while starting');
-    live.control.close();
-    return;
-  }
-
-  const reload = (): ReloadResult => {
-    if (made.reload === undefined) {
-      throw new DxpuError(
-        'unimplemented',
-        `${identity.kind}-${identity.id} reads its configuration at its start alone: restart it`,
-      );
-    }
-    try {
-      const result = made.reload();
-      log.info({ rows: result.rows, contained: result.contained.length }, 'table reloaded');
-      if (result.ignored !== undefined) log.warn(result.ignored);
-      return result;
-    } catch (error) {
-      const refused = DxpuError.from(error);
-      log.error(`reload refused, the table in force stays: ${refused.message}`);
-      throw new DxpuError(refused.code, `the table in force stays: ${refused.message}`, {
-        details: refused.details,
-        cause: error,
-      });
-    }
-  };
-  Object.assign(handlers, made.handlers, {
-    reload,
-    fault: (params: unknown) => setFault(frame, params),
-    stop: () => {
-      setImmediate(() => stop('asked for by dxpu stop'));
-      return { pid: process.pid };
+    handlers: {
+      status: () => ({
+        kind: frame.identity.kind,
+        id: config.id,
+        pid: process.pid,
+        config: file,
+        ...parts.status,
+        uptimeS: process.uptime(),
+        manager: stream?.status(),
+        table: proxy.rows,
+        slots: node.slotStatuses(),
+        stray: reportCounters(proxy.strayCounters),
+        links: node.linkReports(),
+        faults: reportFaults(frame),
+      }),
+      ...captureHandlers({
+        taps: node.taps,
+        checkSlot: (slot) => node.checkSlot(slot),
+        counters: (slot) => proxy.counters(slot),
+        readFunction: parts.readFunction,
+      }),
+      ...parts.handlers,
     },
-  });
-
-  process.on('SIGHUP', () => {
-    try {
-      reload();
-    } catch {
-      // Logged already; the process goes on with what it had.
-    }
-  });
-  if (process.connected === true) {
-    const message: ReadyMessage = { ready: true };
-    // Without a callback a parent that has just gone would end this process with an exception.
-    process.send?.(message, undefined, undefined, (error) => {
-      if (error !== null) orphaned();
-    });
-  }
-  log.info({ control: path, pid: process.pid }, 'ready');
-}
-
-const faultParams = z.strictObject({
-  cutNs: z.number().min(0).optional(),
-  delayNs: z.number().min(0).optional(),
-  dropProbability: z.number().min(0).max(1).optional(),
-  clear: z.boolean().optional(),
-});
-
-function setFault(frame: ProcessFrame, params: unknown): object {
-  const { faults, clock, log } = frame;
-  const asked = parseParams(faultParams, params);
-  if (asked.clear === true) faults.clear();
-  faults.set({
-    ...(asked.delayNs === undefined ? {} : { delayNs: asked.delayNs }),
-    ...(asked.dropProbability === undefined ? {} : { dropProbability: asked.dropProbability }),
-  });
-  if (asked.cutNs !== undefined) faults.cut(clock.now(), asked.cutNs);
-  log.warn(asked, asked.clear === true ? 'faults cleared' : 'faults set');
-  return reportFaults(frame);
-}
-
-export function reportFaults({ faults, clock }: ProcessFrame): object {
-  const now = clock.now();
-  return {
-    ...faults.settings,
-    cutForNs: Math.max(0, faults.cutUntilNs - now),
-    ...faults.counters,
+    reload: () => {
+      if (stream !== undefined) throw noTableToRead(stream);
+      const next = parts.read(file, config);
+      setTable(node, next);
+      const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
+      return { ...node.tableReport(), ...(ignored === undefined ? {} : { ignored }) };
+    },
+    stop: (reason) => {
+      stream?.stop();
+      parts.stop(reason);
+    },
   };
 }
 
-/** Parameters of a control request as `schema` has them, or an error that says what is wrong. */
-export function parseParams<T>(schema: z.ZodType<T>, params: unknown): T {
-  const result = schema.safeParse(params);
-  if (result.success) return result.data;
-  const [first] = result.error.issues;
-  const at = (first?.path ?? []).map(String).join('.');
-  const where = at === '' ? 'the parameters' : `parameter ${at}`;
-  const message = first?.message ?? 'Wrong';
-  const said = `${message.charAt(0).toLowerCase()}${message.slice(1)}`;
-  throw new DxpuError('invalid_argument', `${where}: ${said}`, {
-    details: { problems: result.error.issues.map(({ path, message: text }) => ({ path, text })) },
-  });
+function noTableToRead(stream: ManagerStream): DxpuError {
+  return new DxpuError(
+    'failed_precondition',
+    `its rows come from the manager at ${stream.status().address}, the file has none to read: use ` +
+      'dxpu bind and dxpu unbind; everything else in the file needs a restart',
+  );
 }

@@ -1,22 +1,21 @@
 /** `dxpu start`: a whole pool on this machine, put through its paces, then left running until Ctrl-C. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
-import { ProxyChild } from './child-process.ts';
-import type { ControlServer } from './control-server.ts';
+import { type ControlServer, connectFailure } from './control-server.ts';
 import { type OutputFormat, printLine } from './output.ts';
+import { OwnProcess } from './own-process.ts';
 import { type PoolConnection, withPool } from './pool-connection.ts';
-import { type PoolProcess, poolProcesses, preparePool } from './pool-files.ts';
-import { configFile, logFile, poolFolder } from './pool-folder.ts';
+import { poolProcesses, preparePool } from './pool-files.ts';
+import { poolFolder } from './pool-folder.ts';
 import { lockPool } from './pool-lock.ts';
 import { poolIsWhole } from './pool-ready.ts';
 import { USUAL_SIZES } from './pool-words.ts';
 import { quoted, shellWords } from './shell-words.ts';
 import { bindMissing } from './start-bindings.ts';
 import { prove } from './start-proof.ts';
-import { makeStateFolder, socketOf, stateFolder } from './state-folder.ts';
+import { type KnownProcess, makeStateFolder, stateFolder } from './state-folder.ts';
 
 export interface StartOptions {
   readonly once?: boolean;
@@ -71,7 +70,7 @@ export async function start(options: StartOptions): Promise<void> {
 /** What one start has begun, and whether it is to go on. */
 class Attempt {
   readonly told: Promise<void>;
-  readonly #children: ProxyChild[] = [];
+  readonly #children: OwnProcess[] = [];
   #lock: ControlServer | undefined;
   #isStopped = false;
   #tell = (): void => {};
@@ -110,7 +109,7 @@ class Attempt {
     this.#lock = undefined;
   }
 
-  add(child: ProxyChild): void {
+  add(child: OwnProcess): void {
     this.#children.push(child);
   }
 
@@ -139,8 +138,8 @@ async function run(options: StartOptions, folder: string, attempt: Attempt): Pro
     if (options.output === 'table') printLine(line);
   };
   makeStateFolder(folder);
-  const processes = poolProcesses(USUAL_SIZES);
-  for (const { name } of processes) await refuseRunning(folder, socketOf(folder, name), name);
+  const processes = poolProcesses(folder, USUAL_SIZES);
+  for (const one of processes) await refuseRunning(folder, one);
   // Before anything is written: of two that start at once, one has the folder.
   await attempt.lock(folder);
   const { isNew } = await preparePool(folder, USUAL_SIZES);
@@ -165,17 +164,14 @@ async function run(options: StartOptions, folder: string, attempt: Attempt): Pro
 async function startChild(
   folder: string,
   attempt: Attempt,
-  { name, kind }: PoolProcess,
+  target: KnownProcess,
   say: (line: string) => void,
 ): Promise<void> {
   attempt.check();
-  const log = logFile(folder, name);
-  const config = configFile(folder, name);
-  const args = [kind, '--config', config, '--state', folder, '--log-format', 'text'];
-  const child = new ProxyChild(name, args, log);
+  const child = new OwnProcess(folder, target);
   attempt.add(child);
   await child.ready();
-  say(`${name}: process ${child.pid}, log in ${log}`);
+  say(`${target.name}: process ${child.pid}, log in ${child.logFile}`);
 }
 
 /** Everything `start` shows, once all processes serve. */
@@ -196,20 +192,13 @@ async function show(
 }
 
 /** Before anything is written: an earlier start that still runs keeps its files. */
-function refuseRunning(folder: string, socket: string, name: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const probe = net.connect(socket, () => {
-      probe.destroy();
-      reject(
-        new DxpuError(
-          'already_exists',
-          `${name} is running already in ${folder}: see dxpu status, end it with dxpu down, ` +
-            'or choose another folder with --state',
-        ),
-      );
-    });
-    probe.on('error', () => resolve());
-  });
+async function refuseRunning(folder: string, { name, socket }: KnownProcess): Promise<void> {
+  if ((await connectFailure(socket)) !== '') return;
+  throw new DxpuError(
+    'already_exists',
+    `${name} is running already in ${folder}: see dxpu status, end it with dxpu down, ` +
+      'or choose another folder with --state',
+  );
 }
 
 function advice({ state }: StartOptions): string {

@@ -2,17 +2,17 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { DxpuError } from '#base/errors';
 import { askProcess, combined, waitForEnd } from '../control-client.ts';
+import { lookUntil } from '../look-until.ts';
 import { type OutputFormat, printData, printLine } from '../output.ts';
-import { type PoolProcess, poolProcesses, readSizes } from '../pool-files.ts';
+import { poolProcesses, readSizes } from '../pool-files.ts';
 import { poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
-import { pause } from '../pool-request.ts';
 import {
   isRunning,
   type KnownProcess,
   pidFile,
   pidOf,
-  socketOf,
+  type ProcessKind,
   stateFolder,
 } from '../state-folder.ts';
 
@@ -45,16 +45,16 @@ export async function down(options: DownOptions): Promise<void> {
   try {
     const results: { process: string; result?: Ending; error?: string }[] = [];
     const problems: DxpuError[] = [];
-    for (const one of inOrder(poolProcesses(sizes))) {
-      const target = { ...one, socket: socketOf(state, one.name) };
+    for (const target of inOrder(poolProcesses(state, sizes))) {
+      const { name } = target;
       try {
         const result = await end(target);
-        results.push({ process: one.name, result });
-        if (options.output === 'table') printLine(`${one.name}: ${result}`);
+        results.push({ process: name, result });
+        if (options.output === 'table') printLine(`${name}: ${result}`);
       } catch (thrown) {
         const error = DxpuError.from(thrown);
         problems.push(error);
-        results.push({ process: one.name, error: error.message });
+        results.push({ process: name, error: error.message });
       }
     }
     const error = combined(problems);
@@ -69,9 +69,8 @@ export async function down(options: DownOptions): Promise<void> {
 }
 
 /** The manager first: what the others do when they end is nothing it has to mend. */
-function inOrder(processes: readonly PoolProcess[]): PoolProcess[] {
-  const of = (kind: PoolProcess['kind']): PoolProcess[] =>
-    processes.filter((one) => one.kind === kind);
+function inOrder(processes: readonly KnownProcess[]): KnownProcess[] {
+  const of = (kind: ProcessKind): KnownProcess[] => processes.filter((one) => one.kind === kind);
   return [...of('manager'), ...of('host'), ...of('box')];
 }
 
@@ -107,12 +106,12 @@ async function end(target: KnownProcess): Promise<Ending> {
 }
 
 async function isGone(pid: number): Promise<boolean> {
-  const deadline = performance.now() + SIGNAL_WITHIN_MS;
-  while (isRunning(pid)) {
-    if (performance.now() > deadline) return false;
-    await pause(LOOK_EACH_MS);
-  }
-  return true;
+  const gone = await lookUntil(
+    SIGNAL_WITHIN_MS,
+    LOOK_EACH_MS,
+    async () => !isRunning(pid) || undefined,
+  );
+  return gone === true;
 }
 
 /**

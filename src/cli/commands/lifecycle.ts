@@ -8,7 +8,7 @@ import {
   waitForEnd,
 } from '../control-client.ts';
 import { errorObject, type OutputFormat, printData, printLine } from '../output.ts';
-import type { ReloadResult } from '../proxy-process.ts';
+import type { ReloadResult } from '../daemon-process.ts';
 import { type KnownProcess, type ProcessKind, stateFolder } from '../state-folder.ts';
 import type { ProcessSelection } from '../status-report.ts';
 

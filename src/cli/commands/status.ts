@@ -7,7 +7,7 @@ import { hasManager, poolFailure, type PoolOptions, withPool } from '../pool-con
 import { knownLogFile } from '../pool-folder.ts';
 import { plainOf } from '../pool-plain.ts';
 import { stateFolder } from '../state-folder.ts';
-import { poolSummary } from '../status-pool.ts';
+import { poolSummary } from '../pool-summary.ts';
 import {
   allStatus,
   isProxy,

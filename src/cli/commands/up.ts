@@ -5,14 +5,14 @@ import { askProcess, combined } from '../control-client.ts';
 import { startDetached } from '../detached-process.ts';
 import { formatTable, type OutputFormat, printData, printLine, printNote } from '../output.ts';
 import { withPool } from '../pool-connection.ts';
-import { type PoolProcess, poolProcesses, type PoolSizes, preparePool } from '../pool-files.ts';
-import { configFile, logFile, poolFolder } from '../pool-folder.ts';
+import { poolProcesses, type PoolSizes, preparePool } from '../pool-files.ts';
+import { logFile, poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
 import { plainOf } from '../pool-plain.ts';
 import { poolIsWhole } from '../pool-ready.ts';
 import { shellWords } from '../shell-words.ts';
-import { type KnownProcess, makeStateFolder, socketOf, stateFolder } from '../state-folder.ts';
-import { poolSummary } from '../status-pool.ts';
+import { type KnownProcess, makeStateFolder, stateFolder } from '../state-folder.ts';
+import { poolSummary } from '../pool-summary.ts';
 
 export interface UpOptions extends Partial<PoolSizes> {
   readonly state?: string;
@@ -42,7 +42,7 @@ export async function up(options: UpOptions): Promise<void> {
     );
     const { sizes, isNew } = await preparePool(state, Object.fromEntries(asked));
     if (isNew) printNote(`certificates and configurations in ${poolFolder(state)}`);
-    const processes = await startAll(state, poolProcesses(sizes));
+    const processes = await startAll(state, poolProcesses(state, sizes));
     await withPool({ output: options.output, state }, async (pool) => {
       const status = await poolIsWhole(pool, sizes, WHOLE_WITHIN_MS);
       if (options.output !== 'table') {
@@ -69,7 +69,7 @@ export async function up(options: UpOptions): Promise<void> {
 }
 
 /** The manager first; then the others, some at a time. */
-async function startAll(state: string, processes: readonly PoolProcess[]): Promise<Started[]> {
+async function startAll(state: string, processes: readonly KnownProcess[]): Promise<Started[]> {
   const [manager, ...others] = processes;
   const started: Started[] = [];
   if (manager !== undefined) started.push(await startOne(state, manager));
@@ -91,8 +91,8 @@ async function startAll(state: string, processes: readonly PoolProcess[]): Promi
   );
 }
 
-async function startOne(state: string, { name, kind }: PoolProcess): Promise<Started> {
-  const target: KnownProcess = { name, kind, socket: socketOf(state, name) };
+async function startOne(state: string, target: KnownProcess): Promise<Started> {
+  const { name } = target;
   const log = logFile(state, name);
   const running = await askProcess(target, 'ping', {}).catch((error: unknown) => {
     // Nobody there is what is wanted; one that is stuck is in the way.
@@ -102,10 +102,7 @@ async function startOne(state: string, { name, kind }: PoolProcess): Promise<Sta
   if (running !== undefined) {
     return { name, pid: (running as { pid: number }).pid, started: false, log };
   }
-  const config = configFile(state, name);
-  const args = [kind, '--config', config, '--state', state, '--log-format', 'text'];
-  const pid = await startDetached(target, { args, logFile: log });
-  return { name, pid, started: true, log };
+  return { name, pid: await startDetached(state, target), started: true, log };
 }
 
 function advice(options: UpOptions): string {

@@ -1,0 +1,63 @@
+/**
+ * A process that belongs to this one: started with an IPC channel, whose end it takes as the order to
+ * stop. So it never outlives us, however we end.
+ */
+import { PoolProcess, READY_WITHIN_MS } from './pool-process.ts';
+import type { KnownProcess } from './state-folder.ts';
+
+const STOP_WITHIN_MS = 3000;
+
+export class OwnProcess {
+  readonly #process: PoolProcess;
+  #stopping = false;
+
+  constructor(state: string, target: KnownProcess) {
+    this.#process = new PoolProcess(state, target, 'ours');
+  }
+
+  get pid(): number {
+    return this.#process.child.pid ?? 0;
+  }
+
+  get logFile(): string {
+    return this.#process.logFile;
+  }
+
+  /** Resolves once it serves; rejects when it ends before, with what it said last. */
+  ready(): Promise<void> {
+    const { child, ended } = this.#process;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(this.#process.late()), READY_WITHIN_MS);
+      child.once('message', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      void ended.then((how) => {
+        clearTimeout(timer);
+        reject(this.#process.failure(how));
+      });
+    });
+  }
+
+  /**
+   * Rejects when it fails. Resolves when somebody else told it to stop, as `dxpu stop` does; stays
+   * pending when it was `stop` here.
+   */
+  async watch(): Promise<void> {
+    const { child, ended } = this.#process;
+    const how = await ended;
+    if (this.#stopping) return new Promise(() => {});
+    if (child.exitCode !== 0) throw this.#process.failure(how);
+  }
+
+  /** Tells it to stop and waits until it is gone. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const { child, ended } = this.#process;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
+    await ended;
+    clearTimeout(timer);
+  }
+}
