@@ -1,6 +1,7 @@
 /** A list of any length on stdout, printed as it comes in. */
 import {
   type Cell,
+  formatTable,
   GrowingTable,
   LineWriter,
   type OutputFormat,
@@ -13,6 +14,14 @@ export interface Column<T> {
   readonly cell: (item: T) => Cell;
   /** Characters it has from the first line on. */
   readonly least?: number;
+}
+
+/** All of `items` at once, as text. */
+export function tableOf<T>(columns: readonly Column<T>[], items: readonly T[]): string {
+  return formatTable(
+    columns.map(({ title }) => title),
+    items.map((item) => columns.map(({ cell }) => cell(item))),
+  );
 }
 
 export interface ListShape<T> {

@@ -1,6 +1,13 @@
 /** The lists of the pool, page by page. */
-import type { BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import type { Binding, Box, Gpu, Host, Path } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { DxpuError } from '#base/errors';
+import type {
+  Binding,
+  BindingState,
+  Box,
+  Gpu,
+  Host,
+  Path,
+} from '#proto/generated/dxpu/pool/v1/pool_pb';
 import type { PoolConnection } from './pool-connection.ts';
 
 /** What the manager gives at most in one answer. */
@@ -80,4 +87,16 @@ export async function all<T>(list: Pages<T>): Promise<T[]> {
   const items: T[] = [];
   for await (const page of list) items.push(...page);
   return items;
+}
+
+const LISTS = { box: 'boxes', host: 'hosts', 'GPU node': 'gpus', binding: 'bindings' } as const;
+
+/** What is said of a thing the pool does not know. */
+export function notFound(what: keyof typeof LISTS, id: string): DxpuError {
+  return new DxpuError(
+    'not_found',
+    `there is no ${what} ${JSON.stringify(id.slice(0, 80))}; dxpu get ${LISTS[what]} shows those ` +
+      'there are',
+    { details: { id } },
+  );
 }

@@ -1,11 +1,8 @@
 /** The pool's log as one sequence, over as many streams as it takes. */
 import { DxpuError } from '#base/errors';
 import type { WatchResponse } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { Backoff } from './pool-backoff.ts';
 import type { PoolConnection } from './pool-connection.ts';
-import { pause } from './pool-request.ts';
-
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1000;
 
 export interface LogOptions {
   /** Entries behind this position. */
@@ -26,7 +23,8 @@ export interface LogOptions {
 }
 
 /**
- * What Watch sends, each entry once and in order, whatever becomes of the manager meanwhile. Ends with `cancelled` when `signal` aborts.
+ * What Watch sends, each entry once and in order, whatever becomes of the manager meanwhile. Ends with
+ * `cancelled` when `signal` aborts.
  */
 export async function* followLog(
   pool: PoolConnection,
@@ -35,7 +33,7 @@ export async function* followLog(
   let after = BigInt(options.after);
   let lost: { readonly error: DxpuError; readonly atMs: number } | undefined;
   let isBegun = false;
-  let pauseMs = FIRST_PAUSE_MS;
+  const backoff = new Backoff();
   for (;;) {
     try {
       const stream = pool.pool.watch(
@@ -44,7 +42,7 @@ export async function* followLog(
       );
       for await (const message of stream) {
         isBegun = true;
-        pauseMs = FIRST_PAUSE_MS;
+        backoff.reset();
         if (lost !== undefined) options.onResumed?.();
         lost = undefined;
         after = message.position > after ? message.position : after;
@@ -65,8 +63,7 @@ export async function* followLog(
       const waitedMs = performance.now() - lost.atMs;
       if (waitedMs > (options.resumeWithinMs ?? Number.POSITIVE_INFINITY)) throw error;
     }
-    await pause(pauseMs);
-    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    await backoff.pause();
   }
 }
 

@@ -4,14 +4,13 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { CallOptions } from '@connectrpc/connect';
 import { DxpuError } from '#base/errors';
 import { printNote } from './output.ts';
+import { Backoff } from './pool-backoff.ts';
 import { isRefusal } from './pool-demand.ts';
 import { lossText, type PoolConnection, poolFailure } from './pool-connection.ts';
 import { formatDuration } from './quantity.ts';
 
 /** A manager that works answers within milliseconds; a connection to a machine that is off hangs. */
 const ATTEMPT_MS = 10_000;
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1000;
 
 /** We cancel nothing: a cancelled call is one whose connection went. */
 const UNANSWERED: ReadonlySet<string> = new Set(['unavailable', 'deadline_exceeded', 'cancelled']);
@@ -110,7 +109,7 @@ export async function untilAnswered<T>(
   settling: Settling,
   call: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
-  let pauseMs = FIRST_PAUSE_MS;
+  const backoff = new Backoff();
   let isLossNoted = false;
   for (;;) {
     const timeoutMs = 1 + Math.floor(Math.min(ATTEMPT_MS, deadline.leftMs));
@@ -122,7 +121,7 @@ export async function untilAnswered<T>(
       const error = DxpuError.from(thrown);
       if (UNANSWERED.has(error.code)) {
         settling.lost();
-        if (deadline.leftMs <= pauseMs) throw unanswered(pool, requestId, deadline, error);
+        if (deadline.leftMs <= backoff.nextMs) throw unanswered(pool, requestId, deadline, error);
         if (!isLossNoted) {
           printNote(
             `${lossText(error, pool)}; trying for ${formatDuration(deadline.leftMs * 1e6)} more`,
@@ -132,12 +131,11 @@ export async function untilAnswered<T>(
       } else {
         settling.answered();
         if (!isPassing(error) || !(await settling.isOn(pool))) throw error;
-        if (deadline.leftMs <= pauseMs) throw error;
+        if (deadline.leftMs <= backoff.nextMs) throw error;
         settling.note(pool);
       }
     }
-    await pause(pauseMs);
-    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    await backoff.pause();
   }
 }
 
@@ -145,9 +143,6 @@ function isPassing({ details }: DxpuError): boolean {
   const { refusal } = details;
   return isRefusal(refusal) && refusal.reasons.some(({ reason }) => PASSING_REASONS.has(reason));
 }
-
-export const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, ms));
 
 function unanswered(
   pool: PoolConnection,

@@ -4,8 +4,8 @@ import { type Binding, BindingSchema, PathSchema } from '#proto/generated/dxpu/p
 import type { RunResult } from './accel-jobs.ts';
 import { callProcess, findProcess } from './control-client.ts';
 import type { EchoPorts } from './echo-server.ts';
-import type { Column } from './list-printer.ts';
-import { formatTable, type OutputFormat, printData, printLine } from './output.ts';
+import { tableOf } from './list-printer.ts';
+import { type OutputFormat, printData, printLine } from './output.ts';
 import { BINDINGS, PATHS } from './pool-columns.ts';
 import type { PoolConnection } from './pool-connection.ts';
 import { all, pathPages } from './pool-lists.ts';
@@ -66,13 +66,6 @@ export async function prove(
   printLine(`\nBindings\n${indent(tableOf(BINDINGS.columns, bindings))}`);
   printLine(`\nPaths, as the hosts measure them\n${indent(tableOf(PATHS.columns, paths))}`);
   if (roundTrips !== undefined) printLine(`\n${roundTripText(roundTrips)}`);
-}
-
-function tableOf<T>(columns: readonly Column<T>[], items: readonly T[]): string {
-  return formatTable(
-    columns.map(({ title }) => title),
-    items.map((item) => columns.map(({ cell }) => cell(item))),
-  );
 }
 
 async function multiply(folder: string, binding: Binding, n: number): Promise<RunResult> {

@@ -15,8 +15,8 @@ import {
   type VirtualSlot,
   type Window,
 } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import type { Column } from '../list-printer.ts';
-import { type Cell, formatTable, printData, printLine } from '../output.ts';
+import { type Column, tableOf } from '../list-printer.ts';
+import { printData, printLine } from '../output.ts';
 import { BINDINGS, bindingState, GPUS, LOG, PATHS } from '../pool-columns.ts';
 import {
   type PoolConnection,
@@ -24,9 +24,16 @@ import {
   type PoolOptions,
   withPool,
 } from '../pool-connection.ts';
-import { all, bindingPages, boxPages, gpuPages, hostPages, pathPages } from '../pool-lists.ts';
+import {
+  all,
+  bindingPages,
+  boxPages,
+  gpuPages,
+  hostPages,
+  notFound,
+  pathPages,
+} from '../pool-lists.ts';
 import { followLog } from '../pool-log.ts';
-import { notFound } from '../pool-not-found.ts';
 import { plainOf, stateWord, timeOf } from '../pool-plain.ts';
 import type { DescribeKind } from '../pool-words.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
@@ -43,54 +50,57 @@ const LOOKED_THROUGH = 2000;
 export const describe = (kind: DescribeKind, id: string, options: DescribeOptions): Promise<void> =>
   withPool(options, (pool) => describeOf(pool, kind, id, options));
 
+/** What there is to say of one thing. */
+interface Description {
+  /** As machines get it. */
+  readonly plain: object;
+  readonly fields: Fields;
+  /** Tables below the fields, as text. */
+  readonly parts: readonly string[];
+  readonly log: readonly LogEntry[];
+}
+
+type Describer = (pool: PoolConnection, id: string, logged: number) => Promise<Description>;
+
 export async function describeOf(
   pool: PoolConnection,
   kind: DescribeKind,
   id: string,
-  options: DescribeOptions,
+  { output, log: logged }: DescribeOptions,
 ): Promise<void> {
   try {
-    switch (kind) {
-      case 'box':
-        return await describeBox(pool, id, options);
-      case 'host':
-        return await describeHost(pool, id, options);
-      case 'gpu':
-        return await describeGpu(pool, id, options);
-      case 'binding':
-        return await describeBinding(pool, id, options);
+    const { plain, fields, parts, log } = await DESCRIBERS[kind](pool, id, logged);
+    if (output !== 'table') {
+      const plainLog = log.map((entry) => plainOf(LogEntrySchema, entry));
+      await printData({ [kind]: plain, log: plainLog }, output);
+      return;
+    }
+    printFields(fields);
+    for (const part of [...parts, partOf('Log', LOG.columns, log)]) {
+      if (part !== '') printLine(`\n${part}`);
     }
   } catch (error) {
     throw poolFailure(error, pool);
   }
 }
 
-async function describeBox(
-  pool: PoolConnection,
-  id: string,
-  options: DescribeOptions,
-): Promise<void> {
+const describeBox: Describer = async (pool, id, logged) => {
   const box = only(await all(boxPages(pool, { id })), 'box', id);
   const gpus = await all(gpuPages(pool, { box: id }));
-  const log = await logOf(pool, options.log, ({ subjectKind, subject, binding }) =>
+  const log = await logOf(pool, logged, ({ subjectKind, subject, binding }) =>
     subjectKind === 'box' ? subject === id : binding?.box === id,
   );
-  if (options.output !== 'table') {
-    const plain = {
-      ...plainOf(BoxSchema, box),
-      gpuNodes: gpus.map((gpu) => plainOf(GpuSchema, gpu)),
-    };
-    await printData({ box: plain, log: plainLog(log) }, options.output);
-    return;
-  }
-  printFields(boxFields(box));
-  printPart('GPU nodes', GPUS.columns, gpus);
-  printPart('Log', LOG.columns, log);
-}
+  return {
+    plain: { ...plainOf(BoxSchema, box), gpuNodes: gpus.map((gpu) => plainOf(GpuSchema, gpu)) },
+    fields: boxFields(box),
+    parts: [partOf('GPU nodes', GPUS.columns, gpus)],
+    log,
+  };
+};
 
 const boxFields = (box: Box): Fields => [
   ['box', box.id],
-  ['agent', box.connected ? `connected, version ${box.version}` : `away since ${timeOf(box.seen)}`],
+  ['agent', agentText(box)],
   ['kind', box.kind],
   ['zone', box.zone],
   ['listens', box.endpoints.join(', ')],
@@ -98,41 +108,37 @@ const boxFields = (box: Box): Fields => [
   ['problem', box.problem],
 ];
 
-async function describeHost(
-  pool: PoolConnection,
-  id: string,
-  options: DescribeOptions,
-): Promise<void> {
+const describeHost: Describer = async (pool, id, logged) => {
   const host = only(await all(hostPages(pool, { id })), 'host', id);
   const paths = await all(pathPages(pool, { host: id }));
   const bindings = await all(bindingPages(pool, { host: id }));
-  const log = await logOf(pool, options.log, ({ subjectKind, subject, binding }) =>
+  const log = await logOf(pool, logged, ({ subjectKind, subject, binding }) =>
     subjectKind === 'host' ? subject === id : binding?.host === id,
   );
-  if (options.output !== 'table') {
-    const plain = {
+  return {
+    plain: {
       ...plainOf(HostSchema, host),
       paths: paths.map((path) => plainOf(PathSchema, path)),
       bindings: bindings.map((binding) => plainOf(BindingSchema, binding)),
-    };
-    await printData({ host: plain, log: plainLog(log) }, options.output);
-    return;
-  }
-  printFields(hostFields(host));
-  printPart('Virtual slots', SLOTS, host.slots);
-  printPart('Bindings', BINDINGS.columns, bindings);
-  printPart('Paths', PATHS.columns, paths);
-  printPart('Log', LOG.columns, log);
-}
+    },
+    fields: hostFields(host),
+    parts: [
+      partOf('Virtual slots', SLOTS, host.slots),
+      partOf('Bindings', BINDINGS.columns, bindings),
+      partOf('Paths', PATHS.columns, paths),
+    ],
+    log,
+  };
+};
 
 const hostFields = (host: Host): Fields => [
   ['host', host.id],
-  [
-    'agent',
-    host.connected ? `connected, version ${host.version}` : `away since ${timeOf(host.seen)}`,
-  ],
+  ['agent', agentText(host)],
   ['problem', host.problem],
 ];
+
+const agentText = ({ connected, version, seen }: Box | Host): string =>
+  connected ? `connected, version ${version}` : `away since ${timeOf(seen)}`;
 
 const hex = (value: bigint | number): string => `0x${value.toString(16)}`;
 const windowText = (window: Window | undefined): string =>
@@ -149,29 +155,22 @@ const SLOTS: readonly Column<VirtualSlot>[] = [
   { title: 'state', cell: ({ state }) => state },
 ];
 
-async function describeGpu(
-  pool: PoolConnection,
-  id: string,
-  options: DescribeOptions,
-): Promise<void> {
+const describeGpu: Describer = async (pool, id, logged) => {
   const gpu = await findGpu(pool, id);
-  const log = await logOf(pool, options.log, ({ subjectKind, subject, binding }) =>
+  const log = await logOf(pool, logged, ({ subjectKind, subject, binding }) =>
     subjectKind === 'gpu' ? subject === gpu.uuid : binding?.gpu === gpu.uuid,
   );
-  if (options.output !== 'table') {
-    await printData({ gpu: plainOf(GpuSchema, gpu), log: plainLog(log) }, options.output);
-    return;
-  }
-  printFields([
-    ['GPU node', gpu.uuid],
-    ['model', `${gpu.model}, ${formatSize(Number(gpu.memoryBytes))}`],
-    ['NVLink group', gpu.nvlinkGroup],
-    ['place', `box ${gpu.box} slot ${gpu.slot}`],
-    ['state', `${gpu.state}${gpu.reason === '' ? '' : `: ${gpu.reason}`}`],
-    ['bound to', gpu.binding === '' ? '' : `host ${gpu.host}, binding ${gpu.binding}`],
-  ]);
-  printPart('Log', LOG.columns, log);
-}
+  return { plain: plainOf(GpuSchema, gpu), fields: gpuFields(gpu), parts: [], log };
+};
+
+const gpuFields = (gpu: Gpu): Fields => [
+  ['GPU node', gpu.uuid],
+  ['model', `${gpu.model}, ${formatSize(Number(gpu.memoryBytes))}`],
+  ['NVLink group', gpu.nvlinkGroup],
+  ['place', `box ${gpu.box} slot ${gpu.slot}`],
+  ['state', `${gpu.state}${gpu.reason === '' ? '' : `: ${gpu.reason}`}`],
+  ['bound to', gpu.binding === '' ? '' : `host ${gpu.host}, binding ${gpu.binding}`],
+];
 
 /** By its UUID, or by where it is: `b1/0`. */
 async function findGpu(pool: PoolConnection, id: string): Promise<Gpu> {
@@ -181,29 +180,17 @@ async function findGpu(pool: PoolConnection, id: string): Promise<Gpu> {
   return only(fitting, 'GPU node', id);
 }
 
-async function describeBinding(
-  pool: PoolConnection,
-  id: string,
-  options: DescribeOptions,
-): Promise<void> {
+const describeBinding: Describer = async (pool, id, logged) => {
   const found = await all(bindingPages(pool, { id }));
   const log: LogEntry[] = [];
   for await (const { entry } of followLog(pool, { after: 0, follow: false, binding: id })) {
-    if (entry !== undefined) keepLast(log, entry, options.log);
+    if (entry !== undefined) keepLast(log, entry, logged);
   }
   // One that was given back has a history all the same.
   const binding = found.length === 0 ? log.at(-1)?.binding : only(found, 'binding', id);
   if (binding === undefined) throw notFound('binding', id);
-  if (options.output !== 'table') {
-    await printData(
-      { binding: plainOf(BindingSchema, binding), log: plainLog(log) },
-      options.output,
-    );
-    return;
-  }
-  printFields(bindingFields(binding));
-  printPart('Log', LOG.columns, log);
-}
+  return { plain: plainOf(BindingSchema, binding), fields: bindingFields(binding), parts: [], log };
+};
 
 function bindingFields(binding: Binding): Fields {
   const { failure, attachment, live } = binding;
@@ -262,8 +249,12 @@ function keepLast(log: LogEntry[], entry: LogEntry, count: number): void {
   if (log.length > count) log.shift();
 }
 
-const plainLog = (log: readonly LogEntry[]): unknown[] =>
-  log.map((entry) => plainOf(LogEntrySchema, entry));
+const DESCRIBERS: Readonly<Record<DescribeKind, Describer>> = {
+  box: describeBox,
+  host: describeHost,
+  gpu: describeGpu,
+  binding: describeBinding,
+};
 
 function only<T>(found: readonly T[], what: Parameters<typeof notFound>[0], id: string): T {
   const [first] = found;
@@ -280,9 +271,7 @@ function printFields(fields: Fields): void {
   for (const [name, value] of shown) printLine(`${`${name}:`.padEnd(width + 2)}${value}`);
 }
 
-function printPart<T>(title: string, columns: readonly Column<T>[], items: readonly T[]): void {
-  if (items.length === 0) return;
-  const rows = items.map((item) => columns.map(({ cell }): Cell => cell(item)));
-  const header = columns.map((column) => column.title);
-  printLine(`\n${title}\n${indent(formatTable(header, rows))}`);
+/** '' without items. */
+function partOf<T>(title: string, columns: readonly Column<T>[], items: readonly T[]): string {
+  return items.length === 0 ? '' : `${title}\n${indent(tableOf(columns, items))}`;
 }

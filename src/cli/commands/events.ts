@@ -1,4 +1,5 @@
 /** `dxpu events`: the pool's log, from any position on. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { DxpuError } from '#base/errors';
 import { ListPrinter } from '../list-printer.ts';
 import { printNote, UsageError } from '../output.ts';
@@ -11,7 +12,6 @@ import {
   withPool,
 } from '../pool-connection.ts';
 import { followLog } from '../pool-log.ts';
-import { pause } from '../pool-request.ts';
 
 export interface EventsOptions extends PoolOptions {
   readonly follow?: boolean;

@@ -1,8 +1,12 @@
 /** `dxpu explain`: what the pool would answer to a demand, and why. Binds nothing. */
-import type { ExplainResponse } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import { CandidateSchema, PlanSchema, RefusalSchema } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import { ListPrinter } from '../list-printer.ts';
-import { formatTable, LineWriter, printData, printLine, yamlOf } from '../output.ts';
+import {
+  CandidateSchema,
+  type ExplainResponse,
+  PlanSchema,
+  RefusalSchema,
+} from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { ListPrinter, tableOf } from '../list-printer.ts';
+import { LineWriter, printData, printLine, yamlOf } from '../output.ts';
 import { CANDIDATES, PLANNED } from '../pool-columns.ts';
 import {
   type PoolConnection,
@@ -96,12 +100,5 @@ function printVerdict({ message }: ExplainResponse, options: ExplainOptions): vo
   printLine(
     `it fits: ${gpus.length} GPU ${gpus.length === 1 ? 'node' : 'nodes'} for host ${options.host}`,
   );
-  const { columns } = PLANNED;
-  const rows = gpus.map((gpu) => columns.map(({ cell }) => cell(gpu)));
-  printLine(
-    formatTable(
-      columns.map(({ title }) => title),
-      rows,
-    ),
-  );
+  printLine(tableOf(PLANNED.columns, gpus));
 }

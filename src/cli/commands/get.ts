@@ -7,8 +7,15 @@ import {
   type PoolOptions,
   withPool,
 } from '../pool-connection.ts';
-import { all, bindingPages, boxPages, gpuPages, hostPages, pathPages } from '../pool-lists.ts';
-import { notFound } from '../pool-not-found.ts';
+import {
+  all,
+  bindingPages,
+  boxPages,
+  gpuPages,
+  hostPages,
+  notFound,
+  pathPages,
+} from '../pool-lists.ts';
 import { stateOfWord } from '../pool-plain.ts';
 import type { GetKind } from '../pool-words.ts';
 
