@@ -20,7 +20,7 @@ import { all, type BindingFilter, bindingPages } from '#cli/pool-lists';
 import { initAuthorityFiles, issueFiles } from '#identity/certificates';
 import type { Binding } from '#proto/generated/dxpu/pool/v1/pool_pb';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const MAIN = path.join(ROOT, 'dist/cli/main.js');
 
 /** Builds dist unless it is of this very source. Call it once in a file, before all else. */

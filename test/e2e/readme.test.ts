@@ -1,10 +1,19 @@
-/** What the README shows in `console` blocks is what the commands print. `…` stands for any text. */
+/**
+ * What the README shows in `console` blocks is what the commands print; `…` stands for any text. Its
+ * program runs in the pool of those commands.
+ */
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { promisify } from 'node:util';
+import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDist, Running } from './processes.ts';
+import { readManagerConfig } from '#cli/manager-config';
+import { configFile, poolFolder } from '#cli/pool-folder';
+import { issueFiles } from '#identity/certificates';
+import { buildDist, ROOT, Running } from './processes.ts';
 
 interface Step {
   readonly line: number;
@@ -41,6 +50,25 @@ function steps(): Step[] {
   return found;
 }
 
+/** Makes `folder` one where the README's program runs as it stands, but for the port. */
+async function program(folder: string, state: string): Promise<string> {
+  const [port = 0] = readManagerConfig(configFile(state, 'manager-m1')).listen.map(
+    (one) => one.port,
+  );
+  const source = /```ts\n([^]*?)```/.exec(README.join('\n'))?.[1] ?? '';
+  expect(source).toContain('port: 7000,');
+  await issueFiles(poolFolder(state), { kind: 'user', id: 'alice' }, { nowMs: Date.now() });
+  symlinkSync(poolFolder(state), path.join(folder, 'certs'));
+  mkdirSync(path.join(folder, 'node_modules'));
+  symlinkSync(ROOT, path.join(folder, 'node_modules/dxpu'));
+  const { outputText } = ts.transpileModule(source.replace('7000', `${port}`), {
+    compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
+  });
+  const file = path.join(folder, 'program.mjs');
+  writeFileSync(file, outputText);
+  return file;
+}
+
 function pattern(text: string): RegExp {
   const escaped = text.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}\\s*$`);
@@ -68,5 +96,15 @@ describe('README', () => {
   it.each(steps())('line $line: dxpu $args', async ({ args, input, expected }) => {
     const { stdout, stderr } = await new Running(args, input).ended;
     expect((stdout + stderr).trimEnd()).toMatch(pattern(expected));
+  });
+  it('its program binds two GPU nodes of one box', async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-program-'));
+    try {
+      const file = await program(folder, state);
+      const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: folder });
+      expect(stdout).toMatch(/^b\d+: slot \d of box (b[12])\nb\d+: slot \d of box \1\n$/);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });
