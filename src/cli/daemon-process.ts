@@ -11,7 +11,7 @@ import { FaultInjector } from '#fabric/fault-transport';
 import type { Identity } from '#identity/identity';
 import { type CredentialFiles, loadCredentials, type TlsCredentials } from '#identity/tls-identity';
 import { type ControlHandler, type ControlServer, startControlServer } from './control-server.ts';
-import { createLog, type Logger } from './log.ts';
+import { createLog, type Logger, outliveStderr } from './log.ts';
 import type { TableReport } from '#agent/daemon/slot-reasons';
 import { printLine } from './output.ts';
 import { makeStateFolder, type ProcessKind, socketPath, stateFolder } from './state-folder.ts';
@@ -86,6 +86,7 @@ export async function runDaemon<C extends DaemonConfig>(
     return;
   }
   const frame = createFrame(identity, options);
+  outliveStderr();
   await serve(frame, options, (end) => make({ file, config, credentials, frame, end }));
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createLog } from './log.ts';
+import { createLog, outliveStderr } from './log.ts';
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -36,7 +36,7 @@ it('a log that cannot be written ends nobody (regression: a full log disk ended 
   const ending = vi.fn();
   process.stderr.on('error', ending);
   try {
-    createLog('manager-m1', { level: 'error' });
+    outliveStderr();
     process.stderr.emit('error', new Error('ENOSPC'));
     expect(ending).not.toHaveBeenCalled();
   } finally {

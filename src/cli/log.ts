@@ -1,7 +1,7 @@
 /**
- * Logs of the long-running processes: to stderr, a line each; JSON where nobody looks on. A log that
- * cannot be written, as on a full disk, is no reason to end what others depend on: lines are lost until
- * it can be, and then it goes on.
+ * Logs of the processes that stay: to stderr, a line each; JSON where nobody looks on. A log that cannot
+ * be written, as on a full disk, is no reason to end what others depend on: a process that has called
+ * `outliveStderr` goes on, and so does a log in a file once there is room.
  */
 import { fstatSync, writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
@@ -31,13 +31,12 @@ export function createLog(name: string, options: LogOptions = {}): Logger {
   const format = options.format ?? (process.stderr.isTTY ? 'text' : 'json');
   const level = options.level ?? levelOfEnvironment() ?? 'info';
   const base = { name };
-  outliveStderr();
   const write = format === 'json' ? writeLine : writeText;
   return pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }
 
 /** The command's own rule, that it ends with its stderr, is not for a process that stays. */
-function outliveStderr(): void {
+export function outliveStderr(): void {
   process.stderr.removeAllListeners('error');
   process.stderr.on('error', () => {});
 }

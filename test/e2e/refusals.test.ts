@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import * as net from 'node:net';
 import * as path from 'node:path';
 import * as tls from 'node:tls';
@@ -206,6 +215,25 @@ describe('a process', () => {
     expect(status).toBe(0);
     expect(readdirSync(pool.state)).toEqual([]);
   });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'whose log has no space left serves (regression: it ended; skipped: there is no /dev/full)',
+    async () => {
+      const full = openSync('/dev/full', 'w');
+      const args = ['box', '--config', pool.file('box.yaml'), '--state', pool.state];
+      const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'ignore', full] });
+      const ended = once(child, 'exit');
+      closeSync(full);
+      try {
+        const host = pool.start('host');
+        await host.says(/function added slot=0/);
+        expect((await pool.run('stop', '--process', 'box-b1')).status).toBe(0);
+        expect((await ended)[0]).toBe(0);
+      } finally {
+        child.kill('SIGKILL');
+      }
+    },
+  );
 
   it('killed outright leaves a socket that the next one replaces', async () => {
     const first = pool.start('box');
