@@ -43,10 +43,27 @@ describe('named profiles', () => {
   it('give the copy rates worked out from them', () => {
     const rate = (name: string): number => hostToDeviceGbytesPerS(namedLinkProfile(name));
     // 140 × 128 ÷ 6800 and ÷ 4900; natively the link is the limit:
-    // 126.031 Gb/s × (1 − 16/168 − 4/1538) ÷ 8 × 128 ÷ 148 = 12.292 GB/s.
+    // MPS 128: ⌊156 × 3 ÷ 16 + 115⌋ = 144 symbols between acknowledgements, so
+    // 126.031 Gb/s × (1 − 16/144 − 4/1538) ÷ 8 × 128 ÷ 148 = 12.076 GB/s.
     expect(rate('dxpu-6.8us')).toBeCloseTo(2.635, 3);
     expect(rate('dxpu-4.9us')).toBeCloseTo(3.657, 3);
-    expect(rate('native')).toBeCloseTo(12.292, 3);
+    expect(rate('native')).toBeCloseTo(12.076, 3);
+  });
+
+  it('have a network of 200 Gb/s between, except the native one', () => {
+    expect(namedLinkProfile(DEFAULT_LINK_PROFILE_NAME)).toMatchObject({
+      nativeRttNs: 1200,
+      addedRttNs: 5600,
+      tags: 140,
+      mrrsBytes: 128,
+      mpsBytes: 128,
+      generation: 3,
+      lanes: 16,
+      networkGbps: 200,
+    });
+    expect(namedLinkProfile('native').networkGbps).toBe(Infinity);
+    // 25 GB/s × 128 ÷ (128 + 64): more than the PCIe link carries.
+    expect(networkGbytesPerS(namedLinkProfile('dxpu-6.8us'), 128)).toBeCloseTo(16.667, 3);
   });
 
   it('are listed when one is not found', () => {

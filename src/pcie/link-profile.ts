@@ -30,9 +30,10 @@ export type LinkProfileInput = Partial<Omit<LinkProfile, 'recalled'>> & {
 
 const DXPU_RECALLED = ['tags', 'mrrsBytes', 'nativeRttNs', 'addedRttNs'] as const;
 
-/** 140 tags of 128 bytes, and a native round trip of 1.2 µs. */
+/** Generation 3 ×16; 140 tags of 128 bytes, payloads of 128 bytes, and a native round trip of 1.2 µs. */
 const DEVICE = {
   ...DEFAULT_PCIE_LINK,
+  mpsBytes: 128,
   mrrsBytes: 128,
   tags: 140,
   nativeRttNs: 1200,
@@ -50,12 +51,11 @@ const NATIVE: LinkProfile = {
   networkOverheadBytes: 0,
 };
 
-const REMOTE = { ...NATIVE, networkOverheadBytes: FRAME_OVERHEAD_BYTES };
+const REMOTE = { ...NATIVE, networkGbps: 200, networkOverheadBytes: FRAME_OVERHEAD_BYTES };
 
 const PROFILES: readonly LinkProfile[] = [
   NATIVE,
-  // The round trips of two prototypes, 6.8 and 4.9 µs in all. The network does not limit them unless
-  // its rate is given.
+  // The round trips of two prototypes, 6.8 and 4.9 µs in all, over a network of 200 Gb/s.
   { ...REMOTE, name: 'dxpu-6.8us', addedRttNs: 5600 },
   { ...REMOTE, name: 'dxpu-4.9us', addedRttNs: 3700 },
 ];
@@ -118,14 +118,18 @@ export function networkGbytesPerS(profile: LinkProfile, payloadBytes: number): n
  * `tags × MRRS ÷ round trip`.
  */
 export function hostToDeviceGbytesPerS(profile: LinkProfile): number {
-  const completionBytes = Math.min(
-    profile.mrrsBytes,
-    profile.completionsSplitAtRcb ? profile.rcbBytes : profile.mpsBytes,
-  );
   return Math.min(
     readGbytesPerS(profile, profile.mrrsBytes),
-    networkGbytesPerS(profile, completionBytes),
+    networkGbytesPerS(profile, completionPayloadBytes(profile)),
     (profile.tags * profile.mrrsBytes) / roundTripNs(profile),
+  );
+}
+
+/** Payload of one completion of a long read, bytes: a completion is of one request alone. */
+export function completionPayloadBytes(profile: LinkProfile): number {
+  return Math.min(
+    profile.mrrsBytes,
+    profile.completionsSplitAtRcb ? profile.rcbBytes : profile.mpsBytes,
   );
 }
 

@@ -22,6 +22,8 @@ export interface SyncRecord {
   readonly stream: number;
   /** Correlation id of the event-record call; 0 if not told. */
   readonly recordCorrelation: number;
+  /** The stream on which the event was recorded; left out or -1 if not told. */
+  readonly recordStream?: number;
 }
 
 export class TimelineBuilder {
@@ -258,7 +260,10 @@ export class TimelineBuilder {
       const call = callOf.get(sync.correlation);
       if (call === undefined) continue;
       stream[call] = sync.stream;
-      if (sync.recordCorrelation !== 0) recordCall[call] = callOf.get(sync.recordCorrelation) ?? -1;
+      const record = callOf.get(sync.recordCorrelation);
+      if (sync.recordCorrelation === 0 || record === undefined) continue;
+      recordCall[call] = record;
+      if ((sync.recordStream ?? -1) >= 0) stream[record] = sync.recordStream ?? -1;
     }
     const name = this.#callName.take(order);
     const calls = {

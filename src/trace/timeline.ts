@@ -56,7 +56,8 @@ export interface CallColumns {
   readonly name: Uint32Array;
   /**
    * Index into `Timeline.streams`, as a synchronisation record tells: the stream a stream or event
-   * synchronise waits for, or the stream that a stream wait holds up. -1: the trace does not tell.
+   * synchronise waits for, the stream that a stream wait holds up, or the stream an event is recorded
+   * on. -1: the trace does not tell.
    */
   readonly stream: Int32Array;
   /**
