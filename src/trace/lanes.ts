@@ -1,0 +1,142 @@
+/**
+ * The part of a timeline a model looks at: for each host thread a run of its calls, for each stream a
+ * run of its work. Nothing is copied; a window is the same columns with other bounds.
+ */
+import type { Timeline } from './timeline.ts';
+
+export interface Lanes {
+  /** Rows of calls of thread t: `callFrom[t]` up to, not including, `callTo[t]`. */
+  readonly callFrom: Uint32Array;
+  readonly callTo: Uint32Array;
+  /** Rows of work of stream s, likewise. */
+  readonly workFrom: Uint32Array;
+  readonly workTo: Uint32Array;
+  /** Start of the first event, and end of the last. Both 0 when there is none. */
+  readonly startNs: number;
+  readonly endNs: number;
+  /** Whether this is all of the timeline. */
+  readonly isWhole: boolean;
+}
+
+/** All of it. */
+export function wholeLanes(timeline: Timeline): Lanes {
+  const { calls, work } = timeline;
+  const [callFrom, callTo] = groups(calls.thread, timeline.threads.length);
+  const [workFrom, workTo] = groups(work.stream, timeline.streams.length);
+  return { callFrom, callTo, workFrom, workTo, startNs: 0, endNs: timeline.spanNs, isWhole: true };
+}
+
+/**
+ * The calls that begin from `startNs` up to, not including, `endNs`, and their work; work without a
+ * launch in the trace by its own start. What lies between two pieces of such work on a stream belongs
+ * to the window too.
+ */
+export function windowLanes(
+  timeline: Timeline,
+  whole: Lanes,
+  startNs: number,
+  endNs: number,
+): Lanes {
+  const { calls, work } = timeline;
+  const callFrom = whole.callFrom.slice();
+  const callTo = whole.callTo.slice();
+  for (let thread = 0; thread < callFrom.length; thread += 1) {
+    const from = whole.callFrom[thread] ?? 0;
+    const to = whole.callTo[thread] ?? 0;
+    callFrom[thread] = firstNotBefore(calls.startNs, from, to, startNs);
+    callTo[thread] = firstNotBefore(calls.startNs, callFrom[thread] ?? 0, to, endNs);
+  }
+  const workFrom = whole.workFrom.slice();
+  const workTo = whole.workTo.slice();
+  for (let stream = 0; stream < workFrom.length; stream += 1) {
+    const to = whole.workTo[stream] ?? 0;
+    const first = firstNotBefore(work.startNs, whole.workFrom[stream] ?? 0, to, startNs);
+    let from = first;
+    while (from < to && issuedNs(timeline, from) < startNs) from += 1;
+    let end = from;
+    while (end < to && issuedNs(timeline, end) < endNs) end += 1;
+    workFrom[stream] = from;
+    workTo[stream] = end;
+  }
+  return {
+    callFrom,
+    callTo,
+    workFrom,
+    workTo,
+    ...extent(timeline, callFrom, callTo, workFrom, workTo),
+    isWhole: false,
+  };
+}
+
+/** When the work was launched; its own start where no call of the trace launched it. */
+export function issuedNs(timeline: Timeline, row: number): number {
+  const call = timeline.work.call[row] ?? -1;
+  return (call < 0 ? timeline.work.startNs[row] : timeline.calls.startNs[call]) ?? 0;
+}
+
+/** Whether the call is one of the lanes'. */
+export function hasCall(timeline: Timeline, lanes: Lanes, call: number): boolean {
+  if (call < 0) return false;
+  const thread = timeline.calls.thread[call] ?? 0;
+  return call >= (lanes.callFrom[thread] ?? 0) && call < (lanes.callTo[thread] ?? 0);
+}
+
+/** First row from `from` up to `to` whose time is at least `atNs`; `to` if there is none. */
+export function firstNotBefore(
+  timesNs: Float64Array,
+  from: number,
+  to: number,
+  atNs: number,
+): number {
+  let low = from;
+  let high = to;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((timesNs[middle] ?? 0) < atNs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function groups(groupOf: Uint32Array, count: number): [Uint32Array, Uint32Array] {
+  const from = new Uint32Array(count);
+  const to = new Uint32Array(count);
+  let row = 0;
+  while (row < groupOf.length) {
+    const group = groupOf[row] ?? 0;
+    const first = row;
+    while (row < groupOf.length && groupOf[row] === group) row += 1;
+    from[group] = first;
+    to[group] = row;
+  }
+  return [from, to];
+}
+
+function extent(
+  timeline: Timeline,
+  callFrom: Uint32Array,
+  callTo: Uint32Array,
+  workFrom: Uint32Array,
+  workTo: Uint32Array,
+): { readonly startNs: number; readonly endNs: number } {
+  const { calls, work } = timeline;
+  let startNs = Infinity;
+  let endNs = 0;
+  for (let thread = 0; thread < callFrom.length; thread += 1) {
+    const from = callFrom[thread] ?? 0;
+    const last = (callTo[thread] ?? 0) - 1;
+    if (last < from) continue;
+    startNs = Math.min(startNs, calls.startNs[from] ?? 0);
+    // Calls of a thread do not overlap: the last one ends last.
+    endNs = Math.max(endNs, (calls.startNs[last] ?? 0) + (calls.durationNs[last] ?? 0));
+  }
+  for (let stream = 0; stream < workFrom.length; stream += 1) {
+    const from = workFrom[stream] ?? 0;
+    const to = workTo[stream] ?? 0;
+    if (from < to) startNs = Math.min(startNs, work.startNs[from] ?? 0);
+    for (let row = from; row < to; row += 1) {
+      endNs = Math.max(endNs, (work.startNs[row] ?? 0) + (work.durationNs[row] ?? 0));
+    }
+  }
+  return startNs === Infinity ? { startNs: 0, endNs: 0 } : { startNs, endNs };
+}
