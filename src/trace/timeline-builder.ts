@@ -8,6 +8,7 @@
  */
 import { CALL_KIND, callKind } from './call-kind.ts';
 import { float64Column, uint32Column, uint8Column } from './column.ts';
+import { CopyCalls } from './copy-calls.ts';
 import { Dictionary } from './dictionary.ts';
 import { keepOutermost } from './nested-calls.ts';
 import { plausibleWindow } from './plausible-window.ts';
@@ -34,6 +35,7 @@ export class TimelineBuilder {
   readonly #gpus = new Map<number, string>();
   readonly #iterations: Iteration[] = [];
   readonly #syncs: SyncRecord[] = [];
+  readonly #copyCalls = new CopyCalls();
   /** Warnings of the reader go here too: `warnings.count(code, message, place)`. */
   readonly warnings = new WarningCounts();
   recordedStacks = false;
@@ -124,6 +126,11 @@ export class TimelineBuilder {
 
   addSync(record: SyncRecord): void {
     this.#syncs.push(record);
+  }
+
+  /** What the arguments of a copy call say, for work that says less; `bytes` 0 where they do not tell. */
+  addCopyCall(correlation: number, kind: WorkKind, bytes: number): void {
+    this.#copyCalls.add(this.#correlation(correlation), kind, this.#bytes(bytes));
   }
 
   addIteration(label: string, startNs: number, endNs: number): void {
@@ -317,6 +324,7 @@ export class TimelineBuilder {
       call,
       submission,
     };
+    this.#copyCalls.correct(columns, (index) => this.#workCorrelation.at(rows[index] ?? 0));
     return { columns, submissions };
   }
 

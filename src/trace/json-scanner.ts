@@ -1,0 +1,204 @@
+/**
+ * Finds where a JSON value ends and whether it is one, over bytes that come in pieces. Nothing is
+ * kept of the value but a few numbers, so that its size does not matter.
+ *
+ * Beyond RFC 8259 it takes the words that C and Python programs print for numbers that are none:
+ * `NaN`, `Infinity`, `nan`, `inf`, with or without a sign. Numbers are checked for their characters
+ * alone, and text may be any bytes but control characters.
+ */
+export const SCAN = {
+  /** The piece ended within the value. */
+  more: 0,
+  done: 1,
+  bad: 2,
+} as const;
+export type ScanStatus = (typeof SCAN)[keyof typeof SCAN];
+
+const MAX_DEPTH = 512;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** What is expected next. */
+const VALUE = 0;
+const FIRST_VALUE = 1;
+const KEY = 2;
+const FIRST_KEY = 3;
+const AFTER_KEY = 4;
+const AFTER_VALUE = 5;
+const IN_STRING = 6;
+const IN_KEY = 7;
+const ESCAPED_IN_STRING = 8;
+const ESCAPED_IN_KEY = 9;
+const IN_NUMBER = 10;
+const IN_WORD = 11;
+
+/** In text: 0 goes on, 1 is a quote, 2 a backslash, 3 must not be there. */
+const TEXT = new Uint8Array(256);
+TEXT.fill(3, 0, 0x20);
+TEXT[QUOTE] = 1;
+TEXT[BACKSLASH] = 2;
+
+const SPACE = 1;
+const NUMBER = 2;
+const LETTER = 3;
+const BARE = new Uint8Array(256);
+for (const character of ' \t\r\n') BARE[character.charCodeAt(0)] = SPACE;
+for (const character of 'abcdefghijklmnopqrstuvwxyz') {
+  BARE[character.charCodeAt(0)] = LETTER;
+  BARE[character.toUpperCase().charCodeAt(0)] = LETTER;
+}
+for (const character of '0123456789+-.') BARE[character.charCodeAt(0)] = NUMBER;
+
+const ESCAPES = new Uint8Array(256);
+for (const character of '"\\/bfnrtu') ESCAPES[character.charCodeAt(0)] = 1;
+
+const hashByte = (hash: number, byte: number): number => (Math.imul(hash, 31) + byte) | 0;
+const WORDS = new Set(
+  ['true', 'false', 'null', 'NaN', 'nan', 'Infinity', 'inf', 'e', 'E'].map((word) =>
+    Buffer.from(word).reduce((hash, byte) => hashByte(hash, byte), 0),
+  ),
+);
+
+export class JsonScanner {
+  /** Where the last `scan` stopped: behind the value, at the byte that is wrong, or at the end. */
+  position = 0;
+  #state = VALUE;
+  #depth = 0;
+  /** 1 for an object. */
+  readonly #kinds = new Uint8Array(MAX_DEPTH + 1);
+  #word = 0;
+
+  /** Forgets what came before; the next byte scanned is the first of a value. */
+  begin(): void {
+    this.#state = VALUE;
+    this.#depth = 0;
+    this.#word = 0;
+  }
+
+  /** A number or word ends at the byte behind it; before that byte is seen it is not done. */
+  scan(bytes: Uint8Array, from: number, end: number): ScanStatus {
+    const kinds = this.#kinds;
+    let state = this.#state;
+    let depth = this.#depth;
+    let i = from;
+    while (i < end) {
+      const byte = bytes[i] as number;
+      switch (state) {
+        case VALUE:
+        case FIRST_VALUE:
+          if (byte === QUOTE) state = IN_STRING;
+          else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+            if (depth === MAX_DEPTH) return this.#stop(SCAN.bad, i, state, depth);
+            depth += 1;
+            kinds[depth] = byte === OPEN_OBJECT ? 1 : 0;
+            state = byte === OPEN_OBJECT ? FIRST_KEY : FIRST_VALUE;
+          } else if (byte === CLOSE_ARRAY && state === FIRST_VALUE) {
+            depth -= 1;
+            if (depth === 0) return this.#stop(SCAN.done, i + 1, state, depth);
+            state = AFTER_VALUE;
+          } else if (BARE[byte] === NUMBER) state = IN_NUMBER;
+          else if (BARE[byte] === LETTER) {
+            state = IN_WORD;
+            this.#word = 0;
+            continue;
+          } else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          i += 1;
+          break;
+        case KEY:
+        case FIRST_KEY:
+          if (byte === QUOTE) state = IN_KEY;
+          else if (byte === CLOSE_OBJECT && state === FIRST_KEY) {
+            depth -= 1;
+            if (depth === 0) return this.#stop(SCAN.done, i + 1, state, depth);
+            state = AFTER_VALUE;
+          } else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          i += 1;
+          break;
+        case AFTER_KEY:
+          if (byte === COLON) state = VALUE;
+          else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          i += 1;
+          break;
+        case AFTER_VALUE:
+          if (byte === COMMA) state = kinds[depth] === 1 ? KEY : VALUE;
+          else if (byte === (kinds[depth] === 1 ? CLOSE_OBJECT : CLOSE_ARRAY)) {
+            depth -= 1;
+            if (depth === 0) return this.#stop(SCAN.done, i + 1, state, depth);
+          } else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          i += 1;
+          break;
+        case IN_STRING:
+        case IN_KEY: {
+          let kind = TEXT[byte] as number;
+          while (kind === 0) {
+            i += 1;
+            if (i === end) return this.#stop(SCAN.more, i, state, depth);
+            kind = TEXT[bytes[i] as number] as number;
+          }
+          if (kind === 3) return this.#stop(SCAN.bad, i, state, depth);
+          i += 1;
+          if (kind === 2) {
+            state = state === IN_KEY ? ESCAPED_IN_KEY : ESCAPED_IN_STRING;
+          } else if (state === IN_KEY) state = AFTER_KEY;
+          else {
+            state = AFTER_VALUE;
+            if (depth === 0) return this.#stop(SCAN.done, i, state, depth);
+          }
+          break;
+        }
+        case ESCAPED_IN_STRING:
+        case ESCAPED_IN_KEY:
+          if (ESCAPES[byte] === 0) return this.#stop(SCAN.bad, i, state, depth);
+          state = state === ESCAPED_IN_KEY ? IN_KEY : IN_STRING;
+          i += 1;
+          break;
+        case IN_NUMBER: {
+          let kind = BARE[byte] as number;
+          while (kind === NUMBER) {
+            i += 1;
+            if (i === end) return this.#stop(SCAN.more, i, state, depth);
+            kind = BARE[bytes[i] as number] as number;
+          }
+          if (kind === LETTER) {
+            state = IN_WORD;
+            this.#word = 0;
+            break;
+          }
+          state = AFTER_VALUE;
+          if (depth === 0) return this.#stop(SCAN.done, i, state, depth);
+          break;
+        }
+        default: {
+          // A word, or the exponent of a number.
+          if (BARE[byte] === LETTER) {
+            this.#word = hashByte(this.#word, byte);
+            i += 1;
+            break;
+          }
+          if (!WORDS.has(this.#word)) return this.#stop(SCAN.bad, i, state, depth);
+          if (BARE[byte] === NUMBER) {
+            state = IN_NUMBER;
+            break;
+          }
+          state = AFTER_VALUE;
+          if (depth === 0) return this.#stop(SCAN.done, i, state, depth);
+        }
+      }
+    }
+    return this.#stop(SCAN.more, i, state, depth);
+  }
+
+  #stop(status: ScanStatus, position: number, state: number, depth: number): ScanStatus {
+    this.position = position;
+    this.#state = state;
+    this.#depth = depth;
+    return status;
+  }
+}

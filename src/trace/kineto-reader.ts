@@ -1,0 +1,290 @@
+/** Gives the events of a Kineto trace to the timeline's builder, one by one. */
+import { ByteNames } from './byte-names.ts';
+import { decimal, Microseconds } from './decimal.ts';
+import type { EventsSink } from './json-events.ts';
+import { ARG, type Arg, FIELD, type Field, KinetoEvent } from './kineto-event.ts';
+import { KinetoHeader } from './kineto-header.ts';
+import { KinetoIterations } from './kineto-iterations.ts';
+import { CATEGORY, type Category, categoryOf, type CopyName, copyName } from './kineto-names.ts';
+import { hipCopyKind } from './kineto-names.ts';
+import { KinetoPlaces } from './kineto-places.ts';
+import type { Timeline } from './timeline.ts';
+import { WORK_FLAG, WORK_KIND, type WorkKind } from './timeline.ts';
+import { TimelineBuilder } from './timeline-builder.ts';
+
+const OPEN_OBJECT = 0x7b;
+/** Events by whose times the origin is chosen, so that one odd time at the head does not decide it. */
+const ORIGIN_SAMPLE = 101;
+/** More names than any program has; what comes after them goes by one name, so that memory is bounded. */
+const MAX_NAMES = 1 << 16;
+const MAX_NAME_BYTES = 1 << 24;
+
+export class KinetoReader implements EventsSink {
+  readonly #builder = new TimelineBuilder('kineto');
+  readonly #event = new KinetoEvent();
+  readonly #time = new Microseconds();
+  readonly #header = new KinetoHeader();
+  readonly #iterations = new KinetoIterations();
+  readonly #places = new KinetoPlaces(this.#builder);
+  readonly #categoryNames = new ByteNames();
+  readonly #categories: Category[] = [];
+  readonly #names = new ByteNames();
+  /** By the number of the name: its number in the builder, and what it says where it is a copy's. */
+  readonly #nameIndexes: number[] = [];
+  readonly #copyNames: (CopyName | undefined)[] = [];
+  /** Events that wait for the origin. */
+  #waiting: { readonly category: Category; readonly bytes: Uint8Array }[] | undefined = [];
+  /** Events of any kind, GPU work and API calls seen so far. */
+  events = 0;
+  work = 0;
+  calls = 0;
+  firstDamage: number | undefined;
+
+  event(bytes: Uint8Array, start: number, end: number): void {
+    this.events += 1;
+    if (bytes[start] !== OPEN_OBJECT) return;
+    const event = this.#event;
+    event.begin(bytes, start, end);
+    event.readTo(FIELD.cat);
+    if (!event.has(FIELD.cat)) {
+      this.#metadata();
+      return;
+    }
+    const category = this.#category();
+    switch (category) {
+      case CATEGORY.other:
+        return;
+      case CATEGORY.pythonFunction:
+        this.#header.hasStacks = true;
+        return;
+      case CATEGORY.framework:
+      case CATEGORY.gpuAnnotation:
+        event.readTo(FIELD.name);
+        if (category === CATEGORY.framework) this.#header.look(bytes, start, end);
+        if (!this.#iterations.isLabel(event)) return;
+        break;
+      default:
+    }
+    if (this.#waiting === undefined) {
+      event.readAll();
+      this.#take(category);
+      return;
+    }
+    // The piece may be written over before the origin is known.
+    this.#waiting.push({ category, bytes: bytes.slice(start, end) });
+    if (this.#waiting.length === ORIGIN_SAMPLE) this.settle();
+  }
+
+  field(key: string, bytes: Uint8Array, start: number, end: number): void {
+    this.#header.field(key, bytes, start, end);
+  }
+
+  damage(offset: number): void {
+    this.firstDamage ??= offset;
+    this.#builder.warnings.count(
+      'damaged',
+      'places that are not JSON were passed over, with the event at each',
+      { place: `byte ${offset} of the JSON` },
+    );
+  }
+
+  countTruncated(place: string): void {
+    this.#builder.warnings.count(
+      'truncated',
+      'part at the end is missing: the answer is about what came before',
+      { place },
+    );
+  }
+
+  /** No more events will come, or enough have come to know when the trace was taken. */
+  settle(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    this.#waiting = undefined;
+    this.#chooseOrigin(waiting.map(({ bytes }) => bytes));
+    for (const { category, bytes } of waiting) {
+      this.#event.begin(bytes, 0, bytes.length);
+      this.#event.readAll();
+      this.#take(category);
+    }
+  }
+
+  finish(): Timeline {
+    this.settle();
+    const builder = this.#builder;
+    this.#header.applyTo(builder, this.#time.origin);
+    this.#iterations.applyTo(builder);
+    this.#places.nameThreads();
+    return builder.finish();
+  }
+
+  /** The median time of the sample. */
+  #chooseOrigin(sample: readonly Uint8Array[]): void {
+    const event = this.#event;
+    const probe = new Microseconds();
+    const times: { readonly ns: number; readonly bytes: Uint8Array }[] = [];
+    for (const bytes of sample) {
+      event.begin(bytes, 0, bytes.length);
+      event.readAll();
+      if (!event.has(FIELD.ts)) continue;
+      const ns = probe.sinceOrigin(bytes, event.start(FIELD.ts), event.end(FIELD.ts));
+      if (Number.isFinite(ns)) times.push({ ns, bytes });
+    }
+    times.sort((a, b) => a.ns - b.ns);
+    const bytes = times[times.length >> 1]?.bytes;
+    if (bytes === undefined) return;
+    event.begin(bytes, 0, bytes.length);
+    event.readAll();
+    this.#time.setOrigin(bytes, event.start(FIELD.ts), event.end(FIELD.ts));
+  }
+
+  #category(): Category {
+    const event = this.#event;
+    if (!event.isText(FIELD.cat)) return CATEGORY.other;
+    const names = this.#categoryNames;
+    if (names.count >= MAX_NAMES) return CATEGORY.other;
+    const index = names.index(event.bytes, event.start(FIELD.cat) + 1, event.end(FIELD.cat) - 1);
+    let category = this.#categories[index];
+    if (category === undefined) {
+      category = categoryOf(names.text(index));
+      this.#categories[index] = category;
+    }
+    return category;
+  }
+
+  /** All fields of the event are read. */
+  #take(category: Category): void {
+    const event = this.#event;
+    if (!this.#isComplete()) return;
+    switch (category) {
+      case CATEGORY.call:
+        this.#call();
+        return;
+      case CATEGORY.sync:
+        this.#sync();
+        return;
+      case CATEGORY.framework:
+      case CATEGORY.gpuAnnotation:
+        this.#iterations.add(event, category, this.#startNs(), this.#durationNs());
+        return;
+      default:
+        this.#work(category);
+    }
+  }
+
+  /** Whether its phase is X: an event with a beginning and a length. */
+  #isComplete(): boolean {
+    const event = this.#event;
+    return event.isText(FIELD.ph) && event.bytes[event.start(FIELD.ph) + 1] === 0x58;
+  }
+
+  #work(category: Category): void {
+    const name = this.#name();
+    let kind: WorkKind = category === CATEGORY.memset ? WORK_KIND.memset : WORK_KIND.kernel;
+    let flags = 0;
+    if (category === CATEGORY.memcpy) {
+      const copy = this.#copyName(name);
+      kind = copy.kind;
+      flags = copy.flags;
+    }
+    if (this.#number(ARG.graphNode) > 0) flags |= WORK_FLAG.graph;
+    this.work += 1;
+    this.#builder.addWork(
+      this.#places.stream(this.#event),
+      kind,
+      this.#nameIndexes[name] as number,
+      this.#startNs(),
+      this.#durationNs(),
+      this.#number(ARG.correlation),
+      this.#number(ARG.bytes),
+      flags,
+    );
+  }
+
+  #call(): void {
+    const name = this.#name();
+    const correlation = this.#number(ARG.correlation);
+    this.calls += 1;
+    this.#builder.addCall(
+      this.#places.thread(this.#event),
+      this.#nameIndexes[name] as number,
+      this.#startNs(),
+      this.#durationNs(),
+      correlation,
+    );
+    if (!this.#event.has(ARG.kind)) return;
+    const kind = hipCopyKind(this.#number(ARG.kind));
+    if (kind === undefined) return;
+    this.#builder.addCopyCall(
+      correlation,
+      kind,
+      this.#number(ARG.bytes) || this.#number(ARG.size) || 0,
+    );
+  }
+
+  #sync(): void {
+    const event = this.#event;
+    const kind = event.isText(ARG.syncKind)
+      ? Buffer.from(event.bytes.subarray(event.start(ARG.syncKind), event.end(ARG.syncKind)))
+      : Buffer.alloc(0);
+    // The stream of an event synchronise is the one the event was recorded on.
+    const stream = kind.includes('Event Sync') ? ARG.waitOnStream : ARG.stream;
+    const record = this.#number(ARG.recordCorrelation);
+    this.#builder.addSync({
+      correlation: this.#number(ARG.correlation),
+      stream:
+        this.#number(stream) >= 0 && event.has(stream) ? this.#places.stream(event, stream) : -1,
+      recordCorrelation: record > 0 ? record : 0,
+    });
+  }
+
+  #metadata(): void {
+    const event = this.#event;
+    if (!event.isText(FIELD.ph) || event.bytes[event.start(FIELD.ph) + 1] !== 0x4d) return;
+    event.readAll();
+    this.#places.metadata(event);
+  }
+
+  /** Number of the event's name; 0 is the name of those that have none. */
+  #name(): number {
+    const event = this.#event;
+    const names = this.#names;
+    const isFull = names.count >= MAX_NAMES || names.keptBytes >= MAX_NAME_BYTES;
+    const index =
+      event.isText(FIELD.name) && !isFull
+        ? names.index(event.bytes, event.start(FIELD.name) + 1, event.end(FIELD.name) - 1)
+        : names.index(NO_NAME, 0, NO_NAME.length);
+    if (this.#nameIndexes[index] === undefined) {
+      this.#nameIndexes[index] = this.#builder.name(names.text(index));
+    }
+    return index;
+  }
+
+  #copyName(name: number): CopyName {
+    const known = this.#copyNames[name];
+    if (known !== undefined) return known;
+    const made = copyName(this.#names.text(name));
+    this.#copyNames[name] = made;
+    return made;
+  }
+
+  /** 0 where the event has none. */
+  #number(slot: Field | Arg): number {
+    const event = this.#event;
+    return event.has(slot) ? decimal(event.bytes, event.start(slot), event.end(slot)) : 0;
+  }
+
+  #startNs(): number {
+    const event = this.#event;
+    if (!event.has(FIELD.ts)) return Number.NaN;
+    return this.#time.sinceOrigin(event.bytes, event.start(FIELD.ts), event.end(FIELD.ts));
+  }
+
+  #durationNs(): number {
+    const event = this.#event;
+    if (!event.has(FIELD.dur)) return Number.NaN;
+    return this.#time.length(event.bytes, event.start(FIELD.dur), event.end(FIELD.dur));
+  }
+}
+
+const NO_NAME = Buffer.from('(other names)');
