@@ -1,7 +1,10 @@
-/** The bytes of a value that came in earlier pieces. */
+import { SPARE_BYTES } from './json-skip.ts';
+
+/** The bytes of a value that lies across pieces. */
 export class Carry {
   #bytes = new Uint8Array(1 << 12);
   #length = 0;
+  /** It got too long: there are none. */
   isGivenUp = false;
 
   get isEmpty(): boolean {
@@ -11,8 +14,8 @@ export class Carry {
   append(piece: Uint8Array, start: number, end: number): void {
     if (this.isGivenUp) return;
     const length = this.#length + end - start;
-    if (length > this.#bytes.length) {
-      const larger = new Uint8Array(Math.max(length, 2 * this.#bytes.length));
+    if (length + SPARE_BYTES > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(length + SPARE_BYTES, 2 * this.#bytes.length));
       larger.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = larger;
     }
@@ -20,9 +23,13 @@ export class Carry {
     this.#length = length;
   }
 
-  /** Valid until the next change. */
-  view(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
+  /** `length` bytes count, and some spare ones follow; valid until the next change. */
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  get length(): number {
+    return this.#length;
   }
 
   /** A copy; the carry is empty afterwards. */

@@ -5,6 +5,16 @@
  * - `"traceEvents": [`: the events;
  * - `], "traceName":`, or another key that stands beside the events: a field.
  */
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+} from './json-bytes.ts';
+
 const EVENT_KEYS = new Set(['ph', 'cat', 'name', 'pid', 'tid', 'ts', 'dur', 'id', 'args']);
 const FIELD_KEYS = new Set([
   'schemaVersion',
@@ -21,14 +31,6 @@ const EVENTS_KEY = 'traceEvents';
 const MAX_KEY = 24;
 /** Of the brace, the key and the colon with the white space between. */
 const MAX_PREFIX = 256;
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
 
 export type Boundary =
   /** `prefix` is what was seen of it, up to and with the byte at `position - 1`. */

@@ -2,15 +2,26 @@
  * Takes a Chrome trace apart as its bytes come: an object with the array `traceEvents`, or the bare
  * array. Each event and each field beside the events goes to a sink as soon as its last byte is there.
  *
- * `JsonScanner` says where a value ends and whether it is JSON. Where it is not, `EventBoundary` finds
- * the next event, beginning its search just behind the start of the one that is damaged, as the damage
- * may lie far before the byte where it shows. Only a value that lies across two pieces is copied, into
- * `#carry`, so that memory does not grow with the file. Bytes looked at twice are at most as many as
- * those looked at once and 64 MiB.
+ * The sink takes an event that lies whole in one piece by itself. Where it does not, `JsonScanner` says
+ * where the value ends and whether it is JSON, and only its bytes are copied, into `#carry`, so that memory
+ * does not grow with the file. Where it is not JSON, `EventBoundary` finds the next event, beginning its
+ * search just behind the start of the one that is damaged, as the damage may lie far before the byte where
+ * it shows. Bytes looked at again are at most as many as those looked at once and 64 MiB.
  */
 import { Carry } from './carry.ts';
 import { EventBoundary } from './event-boundary.ts';
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  isSpace,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+} from './json-bytes.ts';
 import { JsonScanner, SCAN } from './json-scanner.ts';
+import { SPARE_BYTES } from './json-skip.ts';
 
 /** An event longer than this counts as damaged. */
 const MAX_EVENT_BYTES = 1 << 25;
@@ -20,19 +31,14 @@ const FREE_RESCAN_BYTES = 1 << 26;
 
 const EVENTS_KEY = 'traceEvents';
 
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const QUOTE = 0x22;
-
 export interface EventsSink {
-  /** One value of the array, well-formed: `bytes[start]` to `bytes[end - 1]`, for this call alone. */
-  event(bytes: Uint8Array, start: number, end: number): void;
+  /**
+   * Takes the event whose opening brace is at `start`, if it is well-formed and ends before `limit` (see
+   * `json-skip.ts`). @returns where it ends, or -1: not taken.
+   */
+  event(bytes: Uint8Array, start: number, limit: number): number;
   /** A field beside the events, well-formed. */
-  field(key: string, bytes: Uint8Array, start: number, end: number): void;
+  field(key: string, bytes: Uint8Array): void;
   /** Something that is not JSON was passed over; `offset` is of the first byte that is wrong. */
   damage(offset: number): void;
 }
@@ -130,6 +136,7 @@ export class JsonEvents {
   }
 
   #run(piece: Uint8Array): boolean {
+    const limit = piece.length - SPARE_BYTES;
     let i = 0;
     while (i < piece.length) {
       const byte = piece[i] as number;
@@ -139,7 +146,10 @@ export class JsonEvents {
           else if (byte === CLOSE_ARRAY) {
             this.#phase = this.#isBare ? PHASE.after : PHASE.key;
             i += 1;
-          } else i = this.#value(piece, i, PHASE.inEvent);
+          } else {
+            const end = byte === OPEN_OBJECT ? this.#sink.event(piece, i, limit) : -1;
+            i = end < 0 ? this.#value(piece, i, PHASE.inEvent) : end;
+          }
           break;
         case PHASE.inEvent:
         case PHASE.inField:
@@ -219,27 +229,25 @@ export class JsonEvents {
       this.#carry.append(piece, i, stop);
       return stop;
     }
-    if (this.#carry.isEmpty) this.#done(phase, piece, i, stop);
-    else {
-      this.#carry.append(piece, i, stop);
-      const whole = this.#carry.view();
-      this.#done(phase, whole, 0, whole.length);
-      this.#carry.clear();
-    }
+    this.#carry.append(piece, i, stop);
+    this.#done(phase, this.#carry.bytes, this.#carry.length);
+    this.#carry.clear();
     return stop;
   }
 
-  #done(phase: Phase, bytes: Uint8Array, start: number, end: number): void {
+  #done(phase: Phase, bytes: Uint8Array, end: number): void {
     if (phase === PHASE.inEvent) {
       this.#phase = PHASE.events;
-      this.#sink.event(bytes, start, end);
+      if (bytes[0] === OPEN_OBJECT && this.#sink.event(bytes, 0, end) < 0) {
+        this.#sink.damage(this.#valueAt);
+      }
     } else if (phase === PHASE.inKey) {
       this.#phase = PHASE.colon;
-      this.#key = Buffer.from(bytes.subarray(start + 1, end - 1)).toString('latin1');
+      this.#key = Buffer.from(bytes.subarray(1, end - 1)).toString('latin1');
     } else {
       this.#phase = PHASE.key;
       // Of a field that was too long nothing is left.
-      if (!this.#carry.isGivenUp) this.#sink.field(this.#key, bytes, start, end);
+      if (!this.#carry.isGivenUp) this.#sink.field(this.#key, bytes.subarray(0, end));
     }
   }
 
@@ -297,8 +305,4 @@ export class JsonEvents {
     }
     return found.position;
   }
-}
-
-function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -6,6 +6,24 @@
  * `NaN`, `Infinity`, `nan`, `inf`, with or without a sign. Numbers are checked for their characters
  * alone, and text may be any bytes but control characters.
  */
+import {
+  BARE,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  ESCAPES,
+  hashByte,
+  IN_TEXT,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  OUTSIDE,
+  QUOTE,
+  TEXT,
+  WORDS,
+} from './json-bytes.ts';
+import { MAX_DEPTH } from './json-skip.ts';
+
 export const SCAN = {
   /** The piece ended within the value. */
   more: 0,
@@ -13,17 +31,6 @@ export const SCAN = {
   bad: 2,
 } as const;
 export type ScanStatus = (typeof SCAN)[keyof typeof SCAN];
-
-const MAX_DEPTH = 512;
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
 
 /** What is expected next. */
 const VALUE = 0;
@@ -38,33 +45,6 @@ const ESCAPED_IN_STRING = 8;
 const ESCAPED_IN_KEY = 9;
 const IN_NUMBER = 10;
 const IN_WORD = 11;
-
-/** In text: 0 goes on, 1 is a quote, 2 a backslash, 3 must not be there. */
-const TEXT = new Uint8Array(256);
-TEXT.fill(3, 0, 0x20);
-TEXT[QUOTE] = 1;
-TEXT[BACKSLASH] = 2;
-
-const SPACE = 1;
-const NUMBER = 2;
-const LETTER = 3;
-const BARE = new Uint8Array(256);
-for (const character of ' \t\r\n') BARE[character.charCodeAt(0)] = SPACE;
-for (const character of 'abcdefghijklmnopqrstuvwxyz') {
-  BARE[character.charCodeAt(0)] = LETTER;
-  BARE[character.toUpperCase().charCodeAt(0)] = LETTER;
-}
-for (const character of '0123456789+-.') BARE[character.charCodeAt(0)] = NUMBER;
-
-const ESCAPES = new Uint8Array(256);
-for (const character of '"\\/bfnrtu') ESCAPES[character.charCodeAt(0)] = 1;
-
-const hashByte = (hash: number, byte: number): number => (Math.imul(hash, 31) + byte) | 0;
-const WORDS = new Set(
-  ['true', 'false', 'null', 'NaN', 'nan', 'Infinity', 'inf', 'e', 'E'].map((word) =>
-    Buffer.from(word).reduce((hash, byte) => hashByte(hash, byte), 0),
-  ),
-);
 
 export class JsonScanner {
   /** Where the last `scan` stopped: behind the value, at the byte that is wrong, or at the end. */
@@ -103,12 +83,12 @@ export class JsonScanner {
             depth -= 1;
             if (depth === 0) return this.#stop(SCAN.done, i + 1, state, depth);
             state = AFTER_VALUE;
-          } else if (BARE[byte] === NUMBER) state = IN_NUMBER;
-          else if (BARE[byte] === LETTER) {
+          } else if (BARE[byte] === OUTSIDE.number) state = IN_NUMBER;
+          else if (BARE[byte] === OUTSIDE.letter) {
             state = IN_WORD;
             this.#word = 0;
             continue;
-          } else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          } else if (BARE[byte] !== OUTSIDE.space) return this.#stop(SCAN.bad, i, state, depth);
           i += 1;
           break;
         case KEY:
@@ -118,12 +98,12 @@ export class JsonScanner {
             depth -= 1;
             if (depth === 0) return this.#stop(SCAN.done, i + 1, state, depth);
             state = AFTER_VALUE;
-          } else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          } else if (BARE[byte] !== OUTSIDE.space) return this.#stop(SCAN.bad, i, state, depth);
           i += 1;
           break;
         case AFTER_KEY:
           if (byte === COLON) state = VALUE;
-          else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          else if (BARE[byte] !== OUTSIDE.space) return this.#stop(SCAN.bad, i, state, depth);
           i += 1;
           break;
         case AFTER_VALUE:
@@ -131,20 +111,20 @@ export class JsonScanner {
           else if (byte === (kinds[depth] === 1 ? CLOSE_OBJECT : CLOSE_ARRAY)) {
             depth -= 1;
             if (depth === 0) return this.#stop(SCAN.done, i + 1, state, depth);
-          } else if (BARE[byte] !== SPACE) return this.#stop(SCAN.bad, i, state, depth);
+          } else if (BARE[byte] !== OUTSIDE.space) return this.#stop(SCAN.bad, i, state, depth);
           i += 1;
           break;
         case IN_STRING:
         case IN_KEY: {
           let kind = TEXT[byte] as number;
-          while (kind === 0) {
+          while (kind === IN_TEXT.plain) {
             i += 1;
             if (i === end) return this.#stop(SCAN.more, i, state, depth);
             kind = TEXT[bytes[i] as number] as number;
           }
-          if (kind === 3) return this.#stop(SCAN.bad, i, state, depth);
+          if (kind === IN_TEXT.control) return this.#stop(SCAN.bad, i, state, depth);
           i += 1;
-          if (kind === 2) {
+          if (kind === IN_TEXT.backslash) {
             state = state === IN_KEY ? ESCAPED_IN_KEY : ESCAPED_IN_STRING;
           } else if (state === IN_KEY) state = AFTER_KEY;
           else {
@@ -161,12 +141,12 @@ export class JsonScanner {
           break;
         case IN_NUMBER: {
           let kind = BARE[byte] as number;
-          while (kind === NUMBER) {
+          while (kind === OUTSIDE.number) {
             i += 1;
             if (i === end) return this.#stop(SCAN.more, i, state, depth);
             kind = BARE[bytes[i] as number] as number;
           }
-          if (kind === LETTER) {
+          if (kind === OUTSIDE.letter) {
             state = IN_WORD;
             this.#word = 0;
             break;
@@ -177,13 +157,13 @@ export class JsonScanner {
         }
         default: {
           // A word, or the exponent of a number.
-          if (BARE[byte] === LETTER) {
+          if (BARE[byte] === OUTSIDE.letter) {
             this.#word = hashByte(this.#word, byte);
             i += 1;
             break;
           }
           if (!WORDS.has(this.#word)) return this.#stop(SCAN.bad, i, state, depth);
-          if (BARE[byte] === NUMBER) {
+          if (BARE[byte] === OUTSIDE.number) {
             state = IN_NUMBER;
             break;
           }

@@ -1,12 +1,16 @@
-/** The fields of a Kineto event that anybody needs, found in its bytes without parsing the rest. */
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
+/**
+ * The fields of a Kineto event that anybody needs, found in its bytes in one pass that also checks that
+ * they are JSON. The pass can stop as soon as the category says that nobody needs the event.
+ */
+import { CLOSE_OBJECT, COMMA, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
+import {
+  behindSpace,
+  endOfLines,
+  endOfMembers,
+  endOfText,
+  endOfValue,
+  valueOfKey,
+} from './json-skip.ts';
 
 export const FIELD = {
   ph: 0,
@@ -38,6 +42,7 @@ export const ARG = {
 export type Arg = (typeof ARG)[keyof typeof ARG];
 
 const SLOTS = 19;
+const ALL = -1;
 
 interface Key {
   readonly bytes: Uint8Array;
@@ -68,33 +73,50 @@ const ARGS = keysByLength({
   name: ARG.name,
 });
 
-/** The value between the quotes, if it has any. */
 export class KinetoEvent {
   /** Of the event last looked at; valid as long as they are. */
   bytes: Uint8Array = new Uint8Array(0);
+  /** Where reading goes on; behind the event once it is whole. */
+  position = 0;
+  #start = 0;
+  #limit = 0;
+  #isWhole = false;
   readonly #starts = new Int32Array(SLOTS);
   readonly #ends = new Int32Array(SLOTS);
-  #next = 0;
-  #end = 0;
 
-  /** `bytes[start]` to `bytes[end - 1]` is a well-formed JSON object. */
-  begin(bytes: Uint8Array, start: number, end: number): void {
+  /** At the opening brace of an event; `limit` as in `json-skip.ts`. */
+  begin(bytes: Uint8Array, start: number, limit: number): void {
     this.bytes = bytes;
+    this.#start = start;
+    this.#limit = limit;
+    this.#isWhole = false;
     this.#starts.fill(-1);
-    this.#next = start + 1;
-    this.#end = end;
+    this.position = behindSpace(bytes, start + 1, limit);
+    if (bytes[this.position] === CLOSE_OBJECT) this.#close(this.position + 1);
   }
 
-  /** Reads on until `field` is known, or to the end; the last of equal keys counts from there on. */
-  readTo(field: Field): void {
-    this.#next = this.#read(this.#next, FIELDS, field);
+  /** Reads on until `field` is known, or to the end. @returns false where it cannot. */
+  readTo(field: Field): boolean {
+    return this.has(field) || this.#isWhole || this.#read(field);
   }
 
-  /** Reads the rest; a key that comes twice counts by its last value, as in JSON.parse. */
-  readAll(): void {
-    this.#next = this.#read(this.#next, FIELDS, -1);
-    const args = this.#starts[FIELD.args] as number;
-    if (args >= 0 && this.bytes[args] === OPEN_OBJECT) this.#read(args + 1, ARGS, -1);
+  /**
+   * Reads the rest; a key that comes twice counts by its last value, as in JSON.parse.
+   * @returns false where it cannot.
+   */
+  readAll(): boolean {
+    return this.#isWhole || this.#read(ALL);
+  }
+
+  /**
+   * Passes over the rest of an event that nobody needs. Where it stands on lines of its own, indented as
+   * programs do it, only the beginnings of lines are looked at. @returns false where it cannot.
+   */
+  skipRest(): boolean {
+    if (this.#isWhole) return true;
+    let end = endOfLines(this.bytes, this.#start, this.position, this.#limit);
+    if (end < 0) end = endOfMembers(this.bytes, this.position, this.#limit, 1);
+    return this.#close(end);
   }
 
   has(slot: Field | Arg): boolean {
@@ -115,82 +137,92 @@ export class KinetoEvent {
     return start >= 0 && this.bytes[start] === QUOTE;
   }
 
-  #read(from: number, keys: readonly (readonly Key[])[], last: number): number {
+  #close(end: number): boolean {
+    if (end < 0 || end > this.#limit) return false;
+    this.position = end;
+    this.#isWhole = true;
+    return true;
+  }
+
+  /** From the quote of a key on, up to the next key behind the field `last`. */
+  #read(last: number): boolean {
     const { bytes } = this;
-    const end = this.#end;
-    let i = from;
-    while (i < end) {
-      const byte = bytes[i] as number;
-      if (byte !== QUOTE) {
-        i += 1;
-        if (byte === CLOSE_OBJECT) return end;
-        continue;
+    const limit = this.#limit;
+    let i = this.position;
+    while (i < limit) {
+      if (bytes[i] !== QUOTE) return false;
+      const keyEnd = endOfText(bytes, i, limit);
+      if (keyEnd < 0) return false;
+      const slot = slotOf(FIELDS, bytes, i + 1, keyEnd - 1);
+      const value = valueOfKey(bytes, keyEnd, limit);
+      if (value < 0) return false;
+      i =
+        slot === FIELD.args && bytes[value] === OPEN_OBJECT
+          ? this.#readArgs(value, limit)
+          : endOfValue(bytes, value, limit, 1);
+      if (i < 0) return false;
+      if (slot >= 0) {
+        this.#starts[slot] = value;
+        this.#ends[slot] = i;
       }
-      const keyStart = i + 1;
-      const keyEnd = endOfText(bytes, i) - 1;
-      // Behind the colon and the space around it.
-      i = keyEnd + 1;
-      while (bytes[i] !== 0x3a) i += 1;
-      i += 1;
-      while ((bytes[i] as number) <= 0x20) i += 1;
-      const valueStart = i;
-      i = endOfValue(bytes, i);
-      const slot = slotOf(keys[keyEnd - keyStart], bytes, keyStart);
-      if (slot < 0) continue;
-      this.#starts[slot] = valueStart;
-      this.#ends[slot] = i;
-      if (slot === last) return i;
+      if (bytes[i] !== COMMA) {
+        i = behindSpace(bytes, i, limit);
+        if (bytes[i] === CLOSE_OBJECT) return this.#close(i + 1);
+        if (bytes[i] !== COMMA) return false;
+      }
+      i = behindSpace(bytes, i + 1, limit);
+      if (slot === last) {
+        this.position = i;
+        return i < limit;
+      }
     }
-    return i;
+    return false;
+  }
+
+  /** Behind the arguments that begin at `start`, or -1. */
+  #readArgs(start: number, limit: number): number {
+    const { bytes } = this;
+    let i = behindSpace(bytes, start + 1, limit);
+    if (bytes[i] === CLOSE_OBJECT) return i < limit ? i + 1 : -1;
+    while (i < limit) {
+      if (bytes[i] !== QUOTE) return -1;
+      const keyEnd = endOfText(bytes, i, limit);
+      if (keyEnd < 0) return -1;
+      const slot = slotOf(ARGS, bytes, i + 1, keyEnd - 1);
+      const value = valueOfKey(bytes, keyEnd, limit);
+      if (value < 0) return -1;
+      i = endOfValue(bytes, value, limit, 2);
+      if (i < 0) return -1;
+      if (slot >= 0) {
+        this.#starts[slot] = value;
+        this.#ends[slot] = i;
+      }
+      if (bytes[i] !== COMMA) {
+        i = behindSpace(bytes, i, limit);
+        if (bytes[i] === CLOSE_OBJECT) return i < limit ? i + 1 : -1;
+        if (bytes[i] !== COMMA) return -1;
+      }
+      i = behindSpace(bytes, i + 1, limit);
+    }
+    return -1;
   }
 }
 
-function slotOf(keys: readonly Key[] | undefined, bytes: Uint8Array, start: number): number {
-  if (keys === undefined) return -1;
-  for (let k = 0; k < keys.length; k += 1) {
-    const key = keys[k] as Key;
+/** Of the key between the quotes; -1 where nobody needs it. */
+function slotOf(
+  keys: readonly (readonly Key[])[],
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): number {
+  const candidates = keys[end - start];
+  if (candidates === undefined) return -1;
+  for (let k = 0; k < candidates.length; k += 1) {
+    const key = candidates[k] as Key;
     const wanted = key.bytes;
     let i = 0;
     while (i < wanted.length && wanted[i] === bytes[start + i]) i += 1;
     if (i === wanted.length) return key.slot;
   }
   return -1;
-}
-
-/** Behind the closing quote of the text that begins at `start`. */
-function endOfText(bytes: Uint8Array, start: number): number {
-  let i = start + 1;
-  for (;;) {
-    const byte = bytes[i] as number;
-    if (byte === QUOTE) return i + 1;
-    i += byte === BACKSLASH ? 2 : 1;
-  }
-}
-
-/** Behind the well-formed value that begins at `start`. */
-function endOfValue(bytes: Uint8Array, start: number): number {
-  let i = start;
-  let byte = bytes[i] as number;
-  if (byte === QUOTE) return endOfText(bytes, i);
-  if (byte !== OPEN_OBJECT && byte !== OPEN_ARRAY) {
-    while (byte !== COMMA && byte !== CLOSE_OBJECT && byte !== CLOSE_ARRAY && byte > 0x20) {
-      i += 1;
-      byte = bytes[i] as number;
-    }
-    return i;
-  }
-  let depth = 0;
-  for (;;) {
-    byte = bytes[i] as number;
-    if (byte === QUOTE) {
-      i = endOfText(bytes, i);
-      continue;
-    }
-    i += 1;
-    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth += 1;
-    else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
-      depth -= 1;
-      if (depth === 0) return i;
-    }
-  }
 }

@@ -14,8 +14,8 @@ export class KinetoHeader {
   #baseTimeNs = 0n;
   readonly #gpus = new Map<number, string>();
 
-  field(key: string, bytes: Uint8Array, start: number, end: number): void {
-    const text = (): string => Buffer.from(bytes.subarray(start, end)).toString('utf8');
+  field(key: string, bytes: Uint8Array): void {
+    const text = (): string => Buffer.from(bytes).toString('utf8');
     switch (key) {
       case 'baseTimeNanoseconds': {
         const digits = /^"?(-?\d{1,20})"?$/.exec(text())?.[1];
@@ -35,9 +35,13 @@ export class KinetoHeader {
     }
   }
 
+  /** Whether looking at an operator can tell more. */
+  get wantsLook(): boolean {
+    return (!this.hasStacks || !this.hasShapes) && this.#looks < MAX_LOOKS;
+  }
+
   /** At an operator: with shapes and stacks it has arguments that are not empty. */
   look(bytes: Uint8Array, start: number, end: number): void {
-    if ((this.hasStacks && this.hasShapes) || this.#looks >= MAX_LOOKS) return;
     this.#looks += 1;
     const text = Buffer.from(bytes.subarray(start, end)).toString('latin1');
     if (/"Call stack": *"[^"]/.test(text)) this.hasStacks = true;

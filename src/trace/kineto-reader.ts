@@ -3,6 +3,7 @@ import { ByteNames } from './byte-names.ts';
 import { decimal, Microseconds } from './decimal.ts';
 import type { EventsSink } from './json-events.ts';
 import { ARG, type Arg, FIELD, type Field, KinetoEvent } from './kineto-event.ts';
+import { SPARE_BYTES } from './json-skip.ts';
 import { KinetoHeader } from './kineto-header.ts';
 import { KinetoIterations } from './kineto-iterations.ts';
 import { CATEGORY, type Category, categoryOf, type CopyName, copyName } from './kineto-names.ts';
@@ -12,12 +13,19 @@ import type { Timeline } from './timeline.ts';
 import { WORK_FLAG, WORK_KIND, type WorkKind } from './timeline.ts';
 import { TimelineBuilder } from './timeline-builder.ts';
 
-const OPEN_OBJECT = 0x7b;
 /** Events by whose times the origin is chosen, so that one odd time at the head does not decide it. */
 const ORIGIN_SAMPLE = 101;
 /** More names than any program has; what comes after them goes by one name, so that memory is bounded. */
 const MAX_NAMES = 1 << 16;
 const MAX_NAME_BYTES = 1 << 24;
+
+/** An event that waits for the origin. */
+interface Waiting {
+  readonly category: Category;
+  /** `length` bytes and some spare ones. */
+  readonly bytes: Uint8Array;
+  readonly length: number;
+}
 
 export class KinetoReader implements EventsSink {
   readonly #builder = new TimelineBuilder('kineto');
@@ -32,51 +40,63 @@ export class KinetoReader implements EventsSink {
   /** By the number of the name: its number in the builder, and what it says where it is a copy's. */
   readonly #nameIndexes: number[] = [];
   readonly #copyNames: (CopyName | undefined)[] = [];
-  /** Events that wait for the origin. */
-  #waiting: { readonly category: Category; readonly bytes: Uint8Array }[] | undefined = [];
+  #waiting: Waiting[] | undefined = [];
   /** Events of any kind, GPU work and API calls seen so far. */
   events = 0;
   work = 0;
   calls = 0;
   firstDamage: number | undefined;
 
-  event(bytes: Uint8Array, start: number, end: number): void {
-    this.events += 1;
-    if (bytes[start] !== OPEN_OBJECT) return;
+  event(bytes: Uint8Array, start: number, limit: number): number {
     const event = this.#event;
-    event.begin(bytes, start, end);
-    event.readTo(FIELD.cat);
-    if (!event.has(FIELD.cat)) {
-      this.#metadata();
-      return;
-    }
+    event.begin(bytes, start, limit);
+    if (!event.readTo(FIELD.cat)) return -1;
+    const end = event.has(FIELD.cat) ? this.#takeOrSkip(start) : this.#metadata();
+    if (end >= 0) this.events += 1;
+    return end;
+  }
+
+  /** @returns where the event ends, or -1. */
+  #takeOrSkip(start: number): number {
+    const event = this.#event;
     const category = this.#category();
     switch (category) {
       case CATEGORY.other:
-        return;
+        return event.skipRest() ? event.position : -1;
       case CATEGORY.pythonFunction:
+        if (!event.skipRest()) return -1;
         this.#header.hasStacks = true;
-        return;
+        return event.position;
       case CATEGORY.framework:
       case CATEGORY.gpuAnnotation:
-        event.readTo(FIELD.name);
-        if (category === CATEGORY.framework) this.#header.look(bytes, start, end);
-        if (!this.#iterations.isLabel(event)) return;
-        break;
+        if (!event.readTo(FIELD.name)) return -1;
+        if (this.#iterations.isLabel(event)) break;
+        if (!event.skipRest()) return -1;
+        if (category === CATEGORY.framework && this.#header.wantsLook) {
+          this.#header.look(event.bytes, start, event.position);
+        }
+        return event.position;
       default:
     }
-    if (this.#waiting === undefined) {
-      event.readAll();
-      this.#take(category);
-      return;
-    }
-    // The piece may be written over before the origin is known.
-    this.#waiting.push({ category, bytes: bytes.slice(start, end) });
-    if (this.#waiting.length === ORIGIN_SAMPLE) this.settle();
+    if (!event.readAll()) return -1;
+    // Events that waited use the same reader of fields.
+    const end = event.position;
+    if (this.#waiting === undefined) this.#take(category);
+    else this.#wait(this.#waiting, category, start);
+    return end;
   }
 
-  field(key: string, bytes: Uint8Array, start: number, end: number): void {
-    this.#header.field(key, bytes, start, end);
+  /** The piece may be written over before the origin is known. */
+  #wait(waiting: Waiting[], category: Category, start: number): void {
+    const { bytes, position } = this.#event;
+    const length = position - start;
+    const copy = new Uint8Array(length + SPARE_BYTES);
+    copy.set(bytes.subarray(start, position));
+    if (waiting.push({ category, bytes: copy, length }) === ORIGIN_SAMPLE) this.settle();
+  }
+
+  field(key: string, bytes: Uint8Array): void {
+    this.#header.field(key, bytes);
   }
 
   damage(offset: number): void {
@@ -101,12 +121,16 @@ export class KinetoReader implements EventsSink {
     const waiting = this.#waiting;
     if (waiting === undefined) return;
     this.#waiting = undefined;
-    this.#chooseOrigin(waiting.map(({ bytes }) => bytes));
-    for (const { category, bytes } of waiting) {
-      this.#event.begin(bytes, 0, bytes.length);
-      this.#event.readAll();
-      this.#take(category);
+    this.#chooseOrigin(waiting);
+    for (const one of waiting) {
+      this.#recall(one);
+      this.#take(one.category);
     }
+  }
+
+  #recall({ bytes, length }: Waiting): void {
+    this.#event.begin(bytes, 0, length);
+    this.#event.readAll();
   }
 
   finish(): Timeline {
@@ -119,23 +143,21 @@ export class KinetoReader implements EventsSink {
   }
 
   /** The median time of the sample. */
-  #chooseOrigin(sample: readonly Uint8Array[]): void {
+  #chooseOrigin(sample: readonly Waiting[]): void {
     const event = this.#event;
     const probe = new Microseconds();
-    const times: { readonly ns: number; readonly bytes: Uint8Array }[] = [];
-    for (const bytes of sample) {
-      event.begin(bytes, 0, bytes.length);
-      event.readAll();
+    const times: { readonly ns: number; readonly from: Waiting }[] = [];
+    for (const from of sample) {
+      this.#recall(from);
       if (!event.has(FIELD.ts)) continue;
-      const ns = probe.sinceOrigin(bytes, event.start(FIELD.ts), event.end(FIELD.ts));
-      if (Number.isFinite(ns)) times.push({ ns, bytes });
+      const ns = probe.sinceOrigin(event.bytes, event.start(FIELD.ts), event.end(FIELD.ts));
+      if (Number.isFinite(ns)) times.push({ ns, from });
     }
     times.sort((a, b) => a.ns - b.ns);
-    const bytes = times[times.length >> 1]?.bytes;
-    if (bytes === undefined) return;
-    event.begin(bytes, 0, bytes.length);
-    event.readAll();
-    this.#time.setOrigin(bytes, event.start(FIELD.ts), event.end(FIELD.ts));
+    const median = times[times.length >> 1];
+    if (median === undefined) return;
+    this.#recall(median.from);
+    this.#time.setOrigin(event.bytes, event.start(FIELD.ts), event.end(FIELD.ts));
   }
 
   #category(): Category {
@@ -238,11 +260,12 @@ export class KinetoReader implements EventsSink {
     });
   }
 
-  #metadata(): void {
+  #metadata(): number {
     const event = this.#event;
-    if (!event.isText(FIELD.ph) || event.bytes[event.start(FIELD.ph) + 1] !== 0x4d) return;
-    event.readAll();
-    this.#places.metadata(event);
+    if (!event.readAll()) return -1;
+    const isMetadata = event.isText(FIELD.ph) && event.bytes[event.start(FIELD.ph) + 1] === 0x4d;
+    if (isMetadata) this.#places.metadata(event);
+    return event.position;
   }
 
   /** Number of the event's name; 0 is the name of those that have none. */
