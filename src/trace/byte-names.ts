@@ -25,7 +25,7 @@ export class ByteNames {
     for (;;) {
       const index = (this.#slots[slot] as number) - 1;
       if (index < 0) break;
-      if (this.#hashes[index] === hash && this.#bytes[index]?.compare(bytes, start, end) === 0) {
+      if (this.#hashes[index] === hash && isSame(this.#bytes[index], bytes, start, end)) {
         return index;
       }
       slot = (slot + 1) & mask;
@@ -76,4 +76,11 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
     }
   }
   return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+function isSame(known: Buffer | undefined, bytes: Uint8Array, start: number, end: number): boolean {
+  if (known === undefined || known.length !== end - start) return false;
+  // Not Buffer.compare: its call costs more than most names are long.
+  for (let i = 0; i < known.length; i += 1) if (known[i] !== bytes[start + i]) return false;
+  return true;
 }

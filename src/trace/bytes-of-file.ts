@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { createGunzip, constants as zlib, type Gunzip } from 'node:zlib';
 import { DxpuError } from '#base/errors';
 
-const CHUNK_BYTES = 1 << 18;
+const CHUNK_BYTES = 1 << 20;
 /** Compressed bytes handed on at once: what a fault in them can take along. */
 const PACKED_BYTES = 1 << 15;
 

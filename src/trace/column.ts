@@ -4,7 +4,8 @@
  */
 type TypedArray = Float64Array | Uint32Array | Int32Array | Uint8Array;
 
-const CHUNK_ROWS = 1 << 14;
+const CHUNK_BITS = 14;
+const CHUNK_ROWS = 1 << CHUNK_BITS;
 
 export class Column<A extends TypedArray> {
   readonly #make: (rows: number) => A;
@@ -29,7 +30,7 @@ export class Column<A extends TypedArray> {
 
   /** The value of a row there is. */
   at(row: number): number {
-    return this.#chunks[Math.floor(row / CHUNK_ROWS)]?.[row & (CHUNK_ROWS - 1)] ?? 0;
+    return this.#chunks[row >>> CHUNK_BITS]?.[row & (CHUNK_ROWS - 1)] ?? 0;
   }
 
   /** Row i of the result is row `order[i]` of the column, which is empty afterwards. */

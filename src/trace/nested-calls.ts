@@ -22,7 +22,8 @@ export function keepOutermost(
   let currentThread = -1;
   let currentStart = 0;
   let currentEnd = -Infinity;
-  for (const [position, row] of rows.entries()) {
+  for (let position = 0; position < rows.length; position += 1) {
+    const row = rows[position] ?? 0;
     const startNs = start.at(row);
     const endNs = startNs + duration.at(row);
     const isSameThread = thread.at(row) === currentThread;

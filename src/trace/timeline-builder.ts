@@ -9,9 +9,11 @@
 import { CALL_KIND, callKind } from './call-kind.ts';
 import { float64Column, uint32Column, uint8Column } from './column.ts';
 import { CopyCalls } from './copy-calls.ts';
+import { CorrelationTable } from './correlation-table.ts';
 import { Dictionary } from './dictionary.ts';
 import { keepOutermost } from './nested-calls.ts';
 import { plausibleWindow } from './plausible-window.ts';
+import { orderRows } from './row-order.ts';
 import type { Iteration, StreamInfo, ThreadInfo, Timeline, TraceFormat } from './timeline.ts';
 import type { CallColumns, WorkColumns, WorkKind } from './timeline.ts';
 import { WarningCounts } from './warning-counts.ts';
@@ -166,17 +168,26 @@ export class TimelineBuilder {
     const window = plausibleWindow([this.#callStart, this.#workStart]);
     const inWindow = (startNs: number): boolean =>
       startNs >= window.startNs && startNs <= window.endNs;
-    const callRows = this.#rows(this.#callStart, inWindow);
-    const workRows = this.#rows(this.#workStart, inWindow);
-    sortRows(callRows, this.#callThread, this.#callStart, this.#callDuration);
-    sortRows(workRows, this.#workStream, this.#workStart);
+    const callRows = orderRows(
+      this.#rows(this.#callStart, inWindow),
+      this.#threads.values.length,
+      this.#callThread,
+      this.#callStart,
+      this.#callDuration,
+    );
+    const workRows = orderRows(
+      this.#rows(this.#workStart, inWindow),
+      this.#streams.values.length,
+      this.#workStream,
+      this.#workStart,
+    );
     let originNs = Infinity;
     for (const row of callRows) originNs = Math.min(originNs, this.#callStart.at(row));
     for (const row of workRows) originNs = Math.min(originNs, this.#workStart.at(row));
     if (originNs === Infinity) originNs = 0;
 
     const joined = this.#calls(callRows, originNs);
-    const work = this.#work(workRows, originNs, joined.callOf);
+    const work = this.#work(workRows, originNs, joined.callOf, joined.calls.count);
     const spanNs = Math.max(lastEnd(joined.calls), lastEnd(work.columns));
     return {
       format: this.#format,
@@ -222,7 +233,7 @@ export class TimelineBuilder {
   #calls(
     rows: Uint32Array,
     originNs: number,
-  ): { readonly calls: CallColumns; readonly callOf: Map<number, number> } {
+  ): { readonly calls: CallColumns; readonly callOf: CorrelationTable } {
     const kindOfName = Uint8Array.from(this.#names.values, callKind);
     const { order, outermost, overlaps } = keepOutermost(
       rows,
@@ -238,8 +249,9 @@ export class TimelineBuilder {
       );
     }
     const kind = new Uint8Array(order.length);
-    const callOf = new Map<number, number>();
-    for (const [position, row] of rows.entries()) {
+    const callOf = tableFor(rows, this.#callCorrelation);
+    for (let position = 0; position < rows.length; position += 1) {
+      const row = rows[position] ?? 0;
       const call = outermost[position] ?? 0;
       const own = kindOfName[this.#callName.at(row)] ?? CALL_KIND.other;
       // The outer call's kind counts, unless it says nothing.
@@ -247,7 +259,7 @@ export class TimelineBuilder {
       const correlation = this.#callCorrelation.at(row);
       if (correlation === 0) continue;
       const known = callOf.get(correlation);
-      if (known === undefined) callOf.set(correlation, call);
+      if (known < 0) callOf.set(correlation, call);
       else if (known !== call) {
         this.warnings.count(
           'duplicate-correlation',
@@ -265,10 +277,11 @@ export class TimelineBuilder {
     const recordCall = new Int32Array(order.length).fill(-1);
     for (const sync of this.#syncs) {
       const call = callOf.get(sync.correlation);
-      if (call === undefined) continue;
+      if (call < 0) continue;
       stream[call] = sync.stream;
+      if (sync.recordCorrelation === 0) continue;
       const record = callOf.get(sync.recordCorrelation);
-      if (sync.recordCorrelation === 0 || record === undefined) continue;
+      if (record < 0) continue;
       recordCall[call] = record;
       if ((sync.recordStream ?? -1) >= 0) stream[record] = sync.recordStream ?? -1;
     }
@@ -289,25 +302,27 @@ export class TimelineBuilder {
   #work(
     rows: Uint32Array,
     originNs: number,
-    callOf: ReadonlyMap<number, number>,
+    callOf: CorrelationTable,
+    calls: number,
   ): { readonly columns: WorkColumns; readonly submissions: number } {
     const call = new Int32Array(rows.length).fill(-1);
     const submission = new Uint32Array(rows.length);
-    const ofCall = new Map<number, number>();
-    const ofCorrelation = new Map<number, number>();
+    const ofCall = new Int32Array(calls).fill(-1);
+    const ofCorrelation = tableFor(rows, this.#workCorrelation);
     let submissions = 0;
-    for (const [index, row] of rows.entries()) {
-      const correlation = this.#workCorrelation.at(row);
-      const launchedBy = correlation === 0 ? undefined : callOf.get(correlation);
-      const groups = launchedBy === undefined ? ofCorrelation : ofCall;
-      const key = launchedBy ?? correlation;
-      let number = correlation === 0 ? undefined : groups.get(key);
-      if (number === undefined) {
+    for (let index = 0; index < rows.length; index += 1) {
+      const correlation = this.#workCorrelation.at(rows[index] ?? 0);
+      const launchedBy = correlation === 0 ? -1 : callOf.get(correlation);
+      let number = -1;
+      if (launchedBy >= 0) number = ofCall[launchedBy] ?? -1;
+      else if (correlation !== 0) number = ofCorrelation.get(correlation);
+      if (number < 0) {
         number = submissions;
         submissions += 1;
-        if (correlation !== 0) groups.set(key, number);
+        if (launchedBy >= 0) ofCall[launchedBy] = number;
+        else if (correlation !== 0) ofCorrelation.set(correlation, number);
       }
-      call[index] = launchedBy ?? -1;
+      call[index] = launchedBy;
       submission[index] = number;
     }
     const startNs = this.#workStart.take(rows);
@@ -340,22 +355,6 @@ export class TimelineBuilder {
   }
 }
 
-/** By group, then by start, then longest first, then in the order they came. */
-function sortRows(
-  rows: Uint32Array,
-  group: { at(row: number): number },
-  start: { at(row: number): number },
-  duration?: { at(row: number): number },
-): void {
-  rows.sort(
-    (a, b) =>
-      group.at(a) - group.at(b) ||
-      start.at(a) - start.at(b) ||
-      (duration === undefined ? 0 : duration.at(b) - duration.at(a)) ||
-      a - b,
-  );
-}
-
 /** Calls of one thread that overlap the next end where it begins. */
 function shorten(startNs: Float64Array, durationNs: Float64Array, thread: Uint32Array): void {
   for (let call = 0; call + 1 < startNs.length; call += 1) {
@@ -375,4 +374,17 @@ function lastEnd(columns: {
     end = Math.max(end, (columns.startNs[row] ?? 0) + (columns.durationNs[row] ?? 0));
   }
   return end;
+}
+
+/** For the correlation ids of these rows; 0 is none of them. */
+function tableFor(rows: Uint32Array, correlation: { at(row: number): number }): CorrelationTable {
+  let first = Infinity;
+  let last = 0;
+  for (const row of rows) {
+    const id = correlation.at(row);
+    if (id === 0) continue;
+    first = Math.min(first, id);
+    last = Math.max(last, id);
+  }
+  return new CorrelationTable(Math.min(first, last), last, rows.length);
 }
