@@ -57,12 +57,12 @@ const SYNCHRONIZE: Readonly<Record<string, CallKind>> = {
 function kindOfWord(word: string): CallKind {
   const exact = SYNCHRONIZE[word];
   if (exact !== undefined) return exact;
-  if (/^GraphLaunch/.test(word)) return CALL_KIND.graphLaunch;
+  if (word.startsWith('GraphLaunch')) return CALL_KIND.graphLaunch;
   if (/^(?:Ext)?(?:Module)?Launch|^OccupancyLaunch/.test(word)) return CALL_KIND.launch;
-  if (/^Memcpy/.test(word)) {
-    return /Async/.test(word) ? CALL_KIND.copyAsync : CALL_KIND.copyBlocking;
+  if (word.startsWith('Memcpy')) {
+    return word.includes('Async') ? CALL_KIND.copyAsync : CALL_KIND.copyBlocking;
   }
-  if (/^Memset/.test(word)) return CALL_KIND.memset;
+  if (word.startsWith('Memset')) return CALL_KIND.memset;
   if (
     /^(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Malloc|Free|Register|Unregister))/.test(word)
   ) {

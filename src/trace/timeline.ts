@@ -26,6 +26,8 @@ export const WORK_KIND = {
   memset: 6,
   /** A copy whose kind the trace does not tell. */
   copy: 7,
+  /** A whole graph, where the trace has one record for a graph launch and none for what is in it. */
+  graph: 8,
 } as const;
 export type WorkKind = (typeof WORK_KIND)[keyof typeof WORK_KIND];
 
