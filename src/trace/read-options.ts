@@ -1,0 +1,27 @@
+/** What every reader takes, and how a long read lets others run. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { DxpuError } from '#base/errors';
+
+export interface ReadOptions {
+  /** Called now and then with the share of the file that is read, 0 to 1, never falling. */
+  readonly onProgress?: (share: number) => void;
+  /** Ends the read with a `DxpuError` of code `cancelled`. */
+  readonly signal?: AbortSignal;
+}
+
+/** Throws once the caller has given up. */
+export function checkGoingOn(file: string, { signal }: ReadOptions): void {
+  if (signal?.aborted === true) {
+    throw new DxpuError('cancelled', `Reading ${file} was cancelled.`, {
+      details: { file },
+      cause: signal.reason,
+    });
+  }
+}
+
+/** For loops that never wait for anything: reports, lets timers and signals have their turn, checks. */
+export async function breathe(file: string, share: number, options: ReadOptions): Promise<void> {
+  options.onProgress?.(Math.min(1, share));
+  await turn();
+  checkGoingOn(file, options);
+}
