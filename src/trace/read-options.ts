@@ -1,6 +1,8 @@
 /** What every reader takes, and how a long read lets others run. */
+import { stat } from 'node:fs/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { DxpuError } from '#base/errors';
+import { bytesOfFile } from './bytes-of-file.ts';
 
 export interface ReadOptions {
   /** Called now and then with the share of the file that is read, 0 to 1, never falling. */
@@ -24,4 +26,16 @@ export async function breathe(file: string, share: number, options: ReadOptions)
   options.onProgress?.(Math.min(1, share));
   await turn();
   checkGoingOn(file, options);
+}
+
+/** `bytesOfFile` with progress as a share of the file. */
+export async function* fileChunks(
+  file: string,
+  { onProgress, signal }: ReadOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const size = onProgress === undefined ? 1 : Math.max(1, (await stat(file)).size);
+  yield* bytesOfFile(file, {
+    signal,
+    onBytes: onProgress && ((bytes) => onProgress(Math.min(1, bytes / size))),
+  });
 }
