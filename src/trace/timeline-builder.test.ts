@@ -139,6 +139,18 @@ describe('joining', () => {
   });
 });
 
+it('work without its launch is counted where there are calls', () => {
+  const scene = new Scene();
+  scene.call('cudaLaunchKernel', 0, 10, 5);
+  scene.work(kernel, 20, 5, 5);
+  scene.work(kernel, 30, 5, 6);
+  scene.work(kernel, 40, 5);
+  expect(codes(scene.finish())).toEqual([['no-launch', 2]]);
+  const gpuOnly = new Scene();
+  gpuOnly.work(kernel, 20, 5, 5);
+  expect(gpuOnly.finish().warnings).toEqual([]);
+});
+
 describe('what cannot be true', () => {
   it('is dropped and counted: no time, negative duration, far away', () => {
     const scene = new Scene();
@@ -156,6 +168,39 @@ describe('what cannot be true', () => {
       ['dropped-negative-duration', 1],
       ['dropped-far-away', 2],
     ]);
+  });
+
+  it('so is what ends a day after all others', () => {
+    const scene = new Scene();
+    scene.call('cudaFree', 0, 10);
+    scene.call('cudaFree', 20, 1e17);
+    scene.work(kernel, 5, 1e17);
+    const timeline = scene.finish();
+    expect(timeline.spanNs).toBe(10);
+    expect(codes(timeline)).toEqual([['dropped-far-away', 2]]);
+  });
+
+  it('so is work that outlasts all others while later work of its stream runs', () => {
+    const scene = new Scene();
+    scene.work(kernel, 0, 1000e9);
+    scene.work(kernel, 100, 50);
+    scene.call('cudaDeviceSynchronize', 0, 200);
+    const timeline = scene.finish();
+    expect([...timeline.work.durationNs]).toEqual([50]);
+    expect(timeline.spanNs).toBe(200);
+    expect(codes(timeline)).toEqual([['dropped-endless', 1]]);
+  });
+
+  it('long work is kept: the last of its stream, or where the host waits for it', () => {
+    const last = new Scene();
+    last.work(kernel, 0, 50);
+    last.work(kernel, 100, 1000e9);
+    expect(last.finish().spanNs).toBe(1000e9 + 100);
+    const awaited = new Scene();
+    awaited.work(kernel, 0, 1000e9);
+    awaited.work(kernel, 100, 50);
+    awaited.call('cudaDeviceSynchronize', 0, 600e9);
+    expect(awaited.finish().spanNs).toBe(1000e9);
   });
 
   it('overlapping calls of a thread are shortened; the span is finite', () => {

@@ -11,6 +11,7 @@ import { float64Column, uint32Column, uint8Column } from './column.ts';
 import { CopyCalls } from './copy-calls.ts';
 import { CorrelationTable } from './correlation-table.ts';
 import { Dictionary } from './dictionary.ts';
+import { withoutEndless } from './endless-work.ts';
 import { keepOutermost } from './nested-calls.ts';
 import { plausibleWindow } from './plausible-window.ts';
 import { orderRows } from './row-order.ts';
@@ -166,21 +167,22 @@ export class TimelineBuilder {
   /** The builder is empty afterwards. */
   finish(): Timeline {
     const window = plausibleWindow([this.#callStart, this.#workStart]);
-    const inWindow = (startNs: number): boolean =>
-      startNs >= window.startNs && startNs <= window.endNs;
+    const inWindow = (startNs: number, durationNs: number): boolean =>
+      startNs >= window.startNs && startNs + durationNs <= window.endNs;
     const callRows = orderRows(
-      this.#rows(this.#callStart, inWindow),
+      this.#rows(this.#callStart, this.#callDuration, inWindow),
       this.#threads.values.length,
       this.#callThread,
       this.#callStart,
       this.#callDuration,
     );
-    const workRows = orderRows(
-      this.#rows(this.#workStart, inWindow),
+    const windowRows = orderRows(
+      this.#rows(this.#workStart, this.#workDuration, inWindow),
       this.#streams.values.length,
       this.#workStream,
       this.#workStart,
     );
+    const workRows = this.#withoutEndless(callRows, windowRows);
     let originNs = Infinity;
     for (const row of callRows) originNs = Math.min(originNs, this.#callStart.at(row));
     for (const row of workRows) originNs = Math.min(originNs, this.#workStart.at(row));
@@ -212,12 +214,13 @@ export class TimelineBuilder {
 
   #rows(
     start: { readonly count: number; at(row: number): number },
-    isKept: (startNs: number) => boolean,
+    duration: { at(row: number): number },
+    isKept: (startNs: number, durationNs: number) => boolean,
   ): Uint32Array {
     const rows = new Uint32Array(start.count);
     let kept = 0;
     for (let row = 0; row < start.count; row += 1) {
-      if (isKept(start.at(row))) {
+      if (isKept(start.at(row), duration.at(row))) {
         rows[kept] = row;
         kept += 1;
       } else {
@@ -228,6 +231,20 @@ export class TimelineBuilder {
       }
     }
     return rows.subarray(0, kept);
+  }
+
+  #withoutEndless(callRows: Uint32Array, workRows: Uint32Array): Uint32Array {
+    const calls = { rows: callRows, start: this.#callStart, duration: this.#callDuration };
+    const work = { rows: workRows, start: this.#workStart, duration: this.#workDuration };
+    const kept = withoutEndless(calls, work, this.#workStream);
+    if (kept.length < workRows.length) {
+      this.warnings.count(
+        'dropped-endless',
+        'pieces of GPU work were dropped: they outlast all others, while later work of their stream runs',
+        { by: workRows.length - kept.length },
+      );
+    }
+    return kept;
   }
 
   #calls(
@@ -310,6 +327,7 @@ export class TimelineBuilder {
     const ofCall = new Int32Array(calls).fill(-1);
     const ofCorrelation = tableFor(rows, this.#workCorrelation);
     let submissions = 0;
+    let unlaunched = 0;
     for (let index = 0; index < rows.length; index += 1) {
       const correlation = this.#workCorrelation.at(rows[index] ?? 0);
       const launchedBy = correlation === 0 ? -1 : callOf.get(correlation);
@@ -323,7 +341,16 @@ export class TimelineBuilder {
         else if (correlation !== 0) ofCorrelation.set(correlation, number);
       }
       call[index] = launchedBy;
+      if (launchedBy < 0) unlaunched += 1;
       submission[index] = number;
+    }
+    // Without any calls that goes without saying.
+    if (unlaunched > 0 && calls > 0) {
+      this.warnings.count(
+        'no-launch',
+        'pieces of GPU work have no launch call in the trace: it came before, or is lost',
+        { by: unlaunched },
+      );
     }
     const startNs = this.#workStart.take(rows);
     for (let row = 0; row < rows.length; row += 1) startNs[row] = (startNs[row] ?? 0) - originNs;
@@ -343,9 +370,12 @@ export class TimelineBuilder {
     return { columns, submissions };
   }
 
-  #marked(inWindow: (startNs: number) => boolean, originNs: number): Iteration[] {
+  #marked(
+    inWindow: (startNs: number, durationNs: number) => boolean,
+    originNs: number,
+  ): Iteration[] {
     return this.#iterations
-      .filter((iteration) => inWindow(iteration.startNs))
+      .filter(({ startNs, endNs }) => inWindow(startNs, endNs - startNs))
       .map(({ label, startNs, endNs }) => ({
         label,
         startNs: startNs - originNs,
