@@ -148,8 +148,9 @@ export class CommandDesk {
     if (found instanceof DxpuError) return { ok: false, error: found };
     for (const binding of found) {
       const force = binding.record.force || command.force;
-      binding.unbindAsked = true;
-      this.#parts.reconciler.amend(binding, { goal: 'free', force });
+      // No failure since it was asked for: that is how the record says that somebody has asked again.
+      const asked = binding.record.state === 'failed' ? { attempts: 0 } : {};
+      this.#parts.reconciler.amend(binding, { goal: 'free', force, ...asked });
       this.#log(caller, command.requestId, binding, 'unbind', command.force ? 'with force' : '');
     }
     return { ok: true, bindings: found.map(({ record }) => record), repeated: false };

@@ -46,7 +46,6 @@ export interface Binding extends Due {
   /** For the look that is due in this turn alone. */
   boxRestarted: boolean;
   hostRestarted: boolean;
-  unbindAsked: boolean;
   /** The reconciler will look at it. */
   isTouched: boolean;
 }
@@ -250,7 +249,6 @@ export class Inventory {
       superseded: false,
       boxRestarted: false,
       hostRestarted: false,
-      unbindAsked: false,
       isTouched: false,
     };
     this.bindings.set(record.id, binding);

@@ -48,7 +48,7 @@ export interface HostObservation extends SideObservation {
 export interface Observation {
   readonly goal: BindingRecord['goal'];
   readonly force: boolean;
-  /** Somebody asks in this very turn that it be given back. */
+  /** Of a failed binding: somebody has asked since that it be given back. */
   readonly unbindAsked: boolean;
   /** The time for this step is over; of a failed binding: it has waited long enough. */
   readonly expired: boolean;

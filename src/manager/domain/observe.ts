@@ -8,11 +8,12 @@ import { type BindingRecord, FAILURE_REASONS } from './records.ts';
 
 export function observe(now: Nanos, binding: Binding, faults: PoolFaults): Observation {
   const { record } = binding;
+  // Of a failed binding: each failure counts, and whoever asks begins the count anew.
   const isAsked = record.attempts === 0;
   return {
     goal: record.goal,
     force: record.force,
-    unbindAsked: binding.unbindAsked,
+    unbindAsked: isAsked && record.goal === 'free',
     expired: binding.dueNs <= now,
     failure: record.failure,
     retryAllowed: willRetry(record),

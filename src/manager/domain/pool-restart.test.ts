@@ -69,6 +69,29 @@ describe('a manager that is started anew', () => {
     expect(pool.box.orders.at(-1)).toMatchObject({ revision: 1, whole: true, slots: [] });
   });
 
+  // Asked while no agent was there, it was acknowledged and came to nothing: one had to ask again.
+  it('gives back what was asked back after a failed scrub, once the agents have confirmed', () => {
+    const pool = CorePool.ready();
+    pool.bound();
+    pool.run();
+    pool.box.scrubsInVain = true;
+    pool.unbind(['b1']);
+    pool.run();
+    expect(pool.stored('b1')?.failure).toMatchObject({
+      reason: 'quarantined',
+      during: 'scrubbing',
+    });
+    pool.restart();
+    expect(pool.unbind(['b1'])).toMatchObject({ ok: true });
+    pool.restart();
+    expect(pool.state('b1')).toBe('failed');
+    pool.box.connect();
+    pool.host.connect();
+    pool.run();
+    expect(pool.state('b1')).toBe('free');
+    expect(pool.core.gpus({}, '', 9).items[0]).toMatchObject({ state: 'quarantined' });
+  });
+
   it('asks for no row while detaching: it may have ordered it away before', () => {
     const pool = CorePool.ready();
     pool.bound();

@@ -192,7 +192,6 @@ export class Reconciler {
       settleOrders(binding);
       const seen = observe(now, binding, faults);
       const row = nextTransition(binding.record.state, seen);
-      binding.unbindAsked = false;
       if (row === undefined) break;
       this.#take(now, binding, row, seen);
       if (row.to === 'free') return;
