@@ -16,7 +16,7 @@ import {
 /** Where it does not matter whether agents are back: they are there, or it is about one that is not. */
 const AT_ONCE_MS = 300;
 /** Where those that live must be back before. */
-const soonMs = (pool: CrashPool): number => Math.max(AT_ONCE_MS, 3 * pool.paceMs);
+export const soonMs = (pool: CrashPool): number => Math.max(AT_ONCE_MS, 3 * pool.paceMs);
 
 /** A box that is not there is seen before a host that is not. */
 const waitFor = (pool: CrashPool, missing: 'b1' | 'h1'): number =>
@@ -71,20 +71,20 @@ export const LATE: readonly Scenario[] = [
     const binding = await attached(pool);
     pool.signal('b1', 'SIGSTOP');
     // Without asking the function, which does not answer.
-    await pool.unbind(binding, true);
-    await pool.reaches(binding, 'DETACHING');
+    await pool.user.unbind([binding], true);
+    await pool.user.reaches(binding, 'DETACHING');
     await pool.kill('b1');
     await pool.expire(points, { detachingMs: AT_ONCE_MS });
     await pool.startBox('b1');
-    await pool.isGone(binding);
+    await pool.user.isGone(binding);
   }),
   scenario(['detaching>failed(host-unreachable)'], async (pool, points) => {
     const binding = await attached(pool);
-    const unbind = () => pool.unbind(binding);
+    const unbind = () => pool.user.unbind([binding]);
     await pool.crashAt(['after draining>detaching'], unbind, () => pool.kill('h1'));
     await pool.expire(points, { detachingMs: soonMs(pool) });
     await pool.startHost('h1');
-    await pool.isGone(binding);
+    await pool.user.isGone(binding);
   }),
   // A box that is stopped does not connect to another manager: each point is a case of its own.
   scenario(['programming>failed(programming-timeout)'], async (pool, points) => {
@@ -94,7 +94,7 @@ export const LATE: readonly Scenario[] = [
       let binding = '';
       const provoke = async (): Promise<void> => {
         pool.signal('b1', 'SIGSTOP');
-        binding = await pool.bind();
+        binding = await pool.user.bind();
       };
       await pool.crashAt([point], provoke);
       pool.signal('b1', 'SIGCONT');
@@ -107,11 +107,11 @@ export const LATE: readonly Scenario[] = [
       const binding = await attached(pool);
       const provoke = async (): Promise<void> => {
         pool.signal('b1', 'SIGSTOP');
-        await pool.unbind(binding, true);
+        await pool.user.unbind([binding], true);
       };
       await pool.crashAt([point], provoke);
       pool.signal('b1', 'SIGCONT');
-      await pool.isGone(binding);
+      await pool.user.isGone(binding);
     }
   }),
   scenario(['attaching>failed(attaching-timeout)'], async (pool, points) => {
@@ -126,11 +126,11 @@ export const LATE: readonly Scenario[] = [
       const timeouts = { drainingMs: AT_ONCE_MS };
       const { binding, job } = await draining(pool);
       await pool.expire(points.slice(0, 2), timeouts);
-      await pool.crashAt(points.slice(2, 4), () => pool.unbind(binding));
+      await pool.crashAt(points.slice(2, 4), () => pool.user.unbind([binding]));
       await pool.restart(timeouts);
-      await pool.reaches(binding, 'FAILED');
-      await pool.crashAt(points.slice(4), () => pool.unbind(binding, true));
-      await pool.isGone(binding);
+      await pool.user.reaches(binding, 'FAILED');
+      await pool.crashAt(points.slice(4), () => pool.user.unbind([binding], true));
+      await pool.user.isGone(binding);
       await job.stop();
     },
   ),

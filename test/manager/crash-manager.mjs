@@ -6,8 +6,8 @@
 //   parent → { points }                     other points from now on; answered with { armed: true }
 //
 // A point is `before NAME` or `after NAME`, NAME one of TRANSITIONS or FIRST_TRANSITION, of a binding of
-// host h1. A commit may be of several. Before it dies it prints `died POINT`
-// for each that it is at.
+// any host but h2. A commit may be of several. Before it dies it prints `died POINT` for each that it
+// is at.
 //   node crash-manager.mjs CONFIG
 
 import { writeSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { SqliteStore } from '#manager/store/sqlite-store';
 /** @typedef {import('#manager/domain/batch').Batch} Batch */
 /** @typedef {import('#manager/store/store').Store} Store */
 
-const VICTIM = 'h1';
+const BYSTANDER = 'h2';
 
 /**
  * `attached`, `failed(link-down)`.
@@ -82,7 +82,7 @@ class CrashingStore {
       const before = this.#states.get(binding.id);
       const state = stateOf(binding);
       this.#states.set(binding.id, state);
-      if (before === state || binding.host !== VICTIM) continue;
+      if (before === state || binding.host === BYSTANDER) continue;
       steps.push(before === undefined ? FIRST_TRANSITION : `${before.split('(')[0]}>${state}`);
     }
     return steps;

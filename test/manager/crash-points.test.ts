@@ -30,7 +30,7 @@ afterAll(async () => {
   console.log(`the manager died at ${covered.length} points:\n${covered.toSorted().join('\n')}`);
 }, 60_000);
 
-it('a scenario for each row of the table that real processes come to', () => {
+it('a scenario for each row of the table', () => {
   expect(missedRows()).toEqual([]);
 });
 

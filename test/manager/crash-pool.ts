@@ -1,6 +1,7 @@
 /**
  * A pool of real processes whose manager can be made to die at any point: victims are box b1 and host
- * h1, which see each other alone; box b2 and host h2 have the binding nobody may disturb.
+ * h1, which see each other alone, and agents that a scenario plays itself (`ScriptedPair`); box b2 and
+ * host h2 have the binding nobody may disturb.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
@@ -8,21 +9,19 @@ import * as path from 'node:path';
 import { expect } from 'vitest';
 import { askProcess } from '#cli/control-client';
 import type { KnownProcess } from '#cli/state-folder';
-import { DxpuError } from '#base/errors';
 import { initAuthorityFiles, issueFiles } from '#identity/certificates';
 import type { Identity } from '#identity/identity';
-import { loadCredentials } from '#identity/tls-identity';
+import { loadCredentials, type TlsCredentials } from '#identity/tls-identity';
 import type { PoolTimeouts } from '#manager/domain/pool-options';
-import { connectPool, type PoolClient } from '#manager/rpc/pool-client';
-import { type Binding, BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { connectPool } from '#manager/rpc/pool-client';
 import { freePort } from '../e2e/processes.ts';
 import { until } from './until.ts';
 import type { Programs } from './bundle.ts';
 import { Bystander } from './bystander.ts';
 import { boxYaml, hostYaml, managerYaml } from './crash-configs.ts';
 import { AgentProcess, CrashManager } from './crash-process.ts';
+import { CrashUser, PATIENCE_MS } from './crash-user.ts';
 
-const PATIENCE_MS = 30_000;
 /** What a failed binding waits before it is tried again: nothing, as this takes all of the time else. */
 const SOON = { firstRetryMs: 20, lastRetryMs: 100 };
 
@@ -37,12 +36,11 @@ export class CrashPool {
   readonly #state = path.join(this.folder, 's');
   readonly #processes = new Map<string, AgentProcess>();
   readonly #programs: Programs;
-  #client: PoolClient | undefined;
+  #user: CrashUser | undefined;
   #manager: CrashManager | undefined;
   #standby: CrashManager | undefined;
   #bystander: Bystander | undefined;
   #ports: Record<'manager' | 'b1' | 'b2', number> = { manager: 0, b1: 0, b2: 0 };
-  #requests = 0;
 
   constructor(programs: Programs) {
     this.#programs = programs;
@@ -57,22 +55,14 @@ export class CrashPool {
     await initAuthorityFiles(this.folder, 'crash', { nowMs });
     const identities: Identity[] = [
       { kind: 'manager', id: 'm1' },
-      { kind: 'user', id: 'u' },
       ...['b1', 'b2'].map((id) => ({ kind: 'box', id }) as const),
       ...['h1', 'h2'].map((id) => ({ kind: 'host', id }) as const),
     ];
     for (const identity of identities) await issueFiles(this.folder, identity, { nowMs });
     writeFileSync(this.#file('manager.yaml'), managerYaml(this.#ports.manager));
-    const credentials = loadCredentials(
-      {
-        ca: this.#file('ca.pem'),
-        cert: this.#file('user-u.pem'),
-        key: this.#file('user-u-key.pem'),
-      },
-      { kind: 'user', id: 'u' },
-      nowMs,
-    );
-    this.#client = connectPool({ host: '127.0.0.1', port: this.#ports.manager, credentials });
+    const credentials = await this.credentialsOf({ kind: 'user', id: 'u' });
+    const client = connectPool({ host: '127.0.0.1', port: this.#ports.manager, credentials });
+    this.#user = new CrashUser(client);
     for (const id of ['h1', 'h2']) {
       writeFileSync(this.#file(`${id}.yaml`), hostYaml(id, this.#ports.manager));
     }
@@ -81,7 +71,7 @@ export class CrashPool {
       ...['h1', 'h2'].map((id) => this.startHost(id)),
       ...(['b1', 'b2'] as const).map((id) => this.startBox(id)),
     ]);
-    const { hostSlot } = await this.reaches(await this.bind('h2'), 'ATTACHED');
+    const { hostSlot } = await this.user.reaches(await this.user.bind('h2'), 'ATTACHED');
     this.#bystander = await Bystander.start(this.process('host-h2'), hostSlot);
     await this.isReady();
     this.paceMs = Infinity;
@@ -207,91 +197,45 @@ export class CrashPool {
     clearTimeout(timer);
     const died = [...manager.output.matchAll(/^died (.*)$/gm)].map((match) => match[1] ?? '');
     if (!isLate && died.length > 0) return died;
-    const log = [];
-    if (isLate) {
-      for await (const { entry } of this.pool.watch({})) {
-        log.push(`${entry?.subject} ${entry?.action}: ${entry?.message}`);
-      }
-    }
+    const log = isLate ? await this.user.log() : [];
     const last = [...log, ...manager.output.split('\n')].slice(-30).join('\n');
     throw new Error(`the manager did not come to one of: ${points.join(', ')}\n${last}`);
   }
 
-  get pool(): PoolClient['pool'] {
-    if (this.#client === undefined) throw new Error('not started');
-    return this.#client.pool;
+  get user(): CrashUser {
+    if (this.#user === undefined) throw new Error('not started');
+    return this.#user;
   }
 
-  /** Calls again and again, with the same request, until a manager answers. */
-  async persist<T>(call: () => Promise<T>, alsoOn: readonly string[] = []): Promise<T> {
-    const again = new Set(['unavailable', 'cancelled', 'deadline_exceeded', ...alsoOn]);
-    const deadlineMs = Date.now() + PATIENCE_MS;
-    for (;;) {
-      try {
-        return await call();
-      } catch (error) {
-        const { code } = DxpuError.from(error);
-        if (!again.has(code) || Date.now() > deadlineMs) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-    }
+  /** The manager's, on this machine. */
+  get managerPort(): number {
+    return this.#ports.manager;
   }
 
-  /** One GPU node for a host, as soon as there is one. */
-  async bind(host = 'h1'): Promise<string> {
-    const requestId = `bind-${this.#requests++}`;
-    const bind = () => this.pool.bind({ requestId, demand: { gpus: 1, host } });
-    const { bindings } = await this.persist(bind, ['resource_exhausted']);
-    expect(bindings).toHaveLength(1);
-    return bindings[0]!.id;
-  }
-
-  async unbind(id: string, force = false): Promise<void> {
-    const requestId = `unbind-${this.#requests++}`;
-    await this.persist(() => this.pool.unbind({ requestId, bindings: [id], force }));
-  }
-
-  async binding(id: string): Promise<Binding | undefined> {
-    return (await this.persist(() => this.pool.listBindings({ id }))).bindings[0];
-  }
-
-  reaches(id: string, state: keyof typeof BindingState): Promise<Binding> {
-    return until(
-      async () => {
-        const now = await this.binding(id);
-        return now?.state === BindingState[state] ? now : undefined;
-      },
-      `binding ${id} to be ${state}`,
-      PATIENCE_MS,
-    );
-  }
-
-  /** It is not in `state` any more. */
-  async leaves(id: string, state: keyof typeof BindingState): Promise<void> {
-    await until(
-      async () => ((await this.binding(id))?.state === BindingState[state] ? undefined : true),
-      `binding ${id} to be something else than ${state}`,
-      PATIENCE_MS,
-    );
-  }
-
-  isGone(id: string): Promise<true> {
-    return until(
-      async () => ((await this.binding(id)) === undefined ? true : undefined),
-      `binding ${id} to be gone`,
-      PATIENCE_MS,
-    );
+  /** With a certificate of its own. */
+  async credentialsOf(identity: Identity): Promise<TlsCredentials> {
+    const nowMs = Date.now();
+    await issueFiles(this.folder, identity, { nowMs });
+    const name = `${identity.kind}-${identity.id}`;
+    const files = {
+      ca: this.#file('ca.pem'),
+      cert: this.#file(`${name}.pem`),
+      key: this.#file(`${name}-key.pem`),
+    };
+    return loadCredentials(files, identity, nowMs);
   }
 
   /** The GPU nodes of b1 can be bound to h1. */
   async isReady(): Promise<void> {
     await until(
       async () => {
-        const { gpus } = await this.persist(() => this.pool.listGpus({ box: 'b1' }));
+        const { gpus } = await this.user.persist((pool) => pool.listGpus({ box: 'b1' }));
         if (gpus.length !== 2 || gpus.some((gpu) => gpu.state !== 'free')) return undefined;
-        const { hosts } = await this.persist(() => this.pool.listHosts({ id: 'h1' }));
+        const { hosts } = await this.user.persist((pool) => pool.listHosts({ id: 'h1' }));
         if (hosts[0]?.connected !== true) return undefined;
-        const { paths } = await this.persist(() => this.pool.listPaths({ host: 'h1', box: 'b1' }));
+        const { paths } = await this.user.persist((pool) =>
+          pool.listPaths({ host: 'h1', box: 'b1' }),
+        );
         return paths.some((one) => one.up) ? true : undefined;
       },
       'the GPU nodes of b1 to be free and h1 to reach them',
@@ -302,17 +246,17 @@ export class CrashPool {
   /** Nothing of the victims is owned or in force, and the bystander has not noticed anything. */
   async isClean(): Promise<void> {
     await this.isReady();
+    expect(await this.user.bindingsOf('h1')).toEqual([]);
     // As soon as box b2, which nothing happens to, has reported again.
-    const status = await until(
+    await until(
       async () => {
-        const now = await this.persist(() => this.pool.getStatus({}));
-        return now.gpusFree === 3 ? now : undefined;
+        const { gpusFree } = await this.user.persist((pool) => pool.getStatus({}));
+        return gpusFree === 3 ? true : undefined;
       },
       'three of four GPU nodes to be free',
       PATIENCE_MS,
     );
-    expect(status).toMatchObject({ bindings: 1, gpus: 4, gpusFree: 3 });
-    const { hosts } = await this.persist(() => this.pool.listHosts({ id: 'h1' }));
+    const { hosts } = await this.user.persist((pool) => pool.listHosts({ id: 'h1' }));
     expect(hosts[0]!.slots.map((one) => one.binding)).toEqual(['', '']);
     for (const name of ['box-b1', 'host-h1']) {
       const { table } = (await askProcess(this.process(name), 'status', {})) as { table: unknown };
@@ -325,16 +269,15 @@ export class CrashPool {
   async reset(): Promise<void> {
     await Promise.all([this.kill('b1'), this.kill('h1'), this.#manager?.kill()]);
     await Promise.all([this.launch(), this.startBox('b1'), this.startHost('h1')]);
-    const { bindings } = await this.persist(() => this.pool.listBindings({ host: 'h1' }));
-    for (const { id } of bindings) {
-      await this.unbind(id, true);
-      await this.isGone(id);
+    for (const { id } of await this.user.bindingsOf('h1')) {
+      await this.user.unbind([id], true);
+      await this.user.isGone(id);
     }
   }
 
   async end(): Promise<void> {
     await this.#bystander?.stop();
-    this.#client?.close();
+    this.#user?.close();
     await Promise.all([
       this.#manager?.kill(),
       this.#standby?.kill(),

@@ -13,9 +13,10 @@ export interface Scenario {
 /** Longer than any scenario takes. */
 const CUT_MS = 120_000;
 /** The binding is durable and nobody was told of it. */
-const BOUND = `after ${FIRST_TRANSITION}`;
+export const BOUND = `after ${FIRST_TRANSITION}`;
 
-function around(rows: readonly string[]): string[] {
+/** The points of `rows`, in their order. */
+export function around(rows: readonly string[]): string[] {
   return rows.flatMap((row) => [`before ${row}`, `after ${row}`]);
 }
 
@@ -29,8 +30,8 @@ export function scenario(
 }
 
 export async function attached(pool: CrashPool): Promise<string> {
-  const binding = await pool.bind();
-  await pool.reaches(binding, 'ATTACHED');
+  const binding = await pool.user.bind();
+  await pool.user.reaches(binding, 'ATTACHED');
   return binding;
 }
 
@@ -38,7 +39,7 @@ export async function attached(pool: CrashPool): Promise<string> {
 export async function reserved(pool: CrashPool, whileDown: () => unknown): Promise<string> {
   let binding = '';
   const bind = async (): Promise<void> => {
-    binding = await pool.bind();
+    binding = await pool.user.bind();
   };
   await pool.crashAt([BOUND], bind, whileDown);
   return binding;
@@ -48,15 +49,15 @@ export async function reserved(pool: CrashPool, whileDown: () => unknown): Promi
 export async function programming(pool: CrashPool, silent: 'b1' | 'h1'): Promise<string> {
   await pool.isReady();
   pool.signal(silent, 'SIGSTOP');
-  const binding = await pool.bind();
-  await pool.reaches(binding, 'PROGRAMMING');
+  const binding = await pool.user.bind();
+  await pool.user.reaches(binding, 'PROGRAMMING');
   return binding;
 }
 
 /** Not further than `attaching`: there is no connection between host and box. */
 export async function attaching(pool: CrashPool): Promise<string> {
   const binding = await reserved(pool, () => pool.cut(CUT_MS));
-  await pool.reaches(binding, 'ATTACHING');
+  await pool.user.reaches(binding, 'ATTACHING');
   return binding;
 }
 
@@ -66,7 +67,7 @@ export interface Job {
 
 /** A program of h1 that uses the function of a binding until it is stopped, or loses it. */
 async function use(pool: CrashPool, binding: string): Promise<Job> {
-  const { hostSlot } = await pool.reaches(binding, 'ATTACHED');
+  const { hostSlot } = await pool.user.reaches(binding, 'ATTACHED');
   const stop = new AbortController();
   const job = { kernel: 'saxpy', slot: hostSlot, n: 16, seed: 1, iterations: 1e9 };
   let over: Promise<unknown> = Promise.resolve();
@@ -88,8 +89,8 @@ async function use(pool: CrashPool, binding: string): Promise<Job> {
 export async function draining(pool: CrashPool): Promise<{ binding: string; job: Job }> {
   const binding = await attached(pool);
   const job = await use(pool, binding);
-  await pool.unbind(binding);
-  await pool.reaches(binding, 'DRAINING');
+  await pool.user.unbind([binding]);
+  await pool.user.reaches(binding, 'DRAINING');
   return { binding, job };
 }
 
@@ -106,18 +107,18 @@ export async function restartHost(pool: CrashPool): Promise<void> {
 
 /** Box b1 comes back without the GPU node of a binding. */
 export async function takeNode(pool: CrashPool, binding: string): Promise<void> {
-  const found = await pool.binding(binding);
+  const found = await pool.user.binding(binding);
   if (found === undefined) throw new Error(`binding ${binding} is gone`);
   await restartBox(pool, [1 - found.boxSlot]);
 }
 
 export async function goes(pool: CrashPool, binding: string): Promise<void> {
-  await pool.unbind(binding);
-  await pool.isGone(binding);
+  await pool.user.unbind([binding]);
+  await pool.user.isGone(binding);
 }
 
 /** It comes to its goal, whatever it went through. */
 export async function attachesAndGoes(pool: CrashPool, binding: string): Promise<void> {
-  await pool.reaches(binding, 'ATTACHED');
+  await pool.user.reaches(binding, 'ATTACHED');
   await goes(pool, binding);
 }
