@@ -3,6 +3,11 @@
  * wrong, the end of a link session is seen after 300 ms.
  */
 
+/** Of box b1, and of both hosts: as many bindings as a scenario has at once, and one to spare. */
+export const SLOTS: readonly number[] = [0, 1, 2, 3, 4];
+/** Of box b2: one is bound, one is free. */
+export const BYSTANDING_SLOTS: readonly number[] = [0, 1];
+
 export const managerYaml = (port: number): string => `manager: m1
 certificates: { ca: ca.pem, cert: manager-m1.pem, key: manager-m1-key.pem }
 listen: ["127.0.0.1:${port}"]
@@ -29,7 +34,7 @@ ${devices.join('')}link: { resumeWindow: ${resumeWindow(id)} }
 }
 
 export function hostYaml(id: string, managerPort: number): string {
-  const slots = [0, 1].map(
+  const slots = SLOTS.map(
     (slot) => `  - slot: ${slot}
     secondaryBus: ${slot + 1}
     nonPrefetchable: { base: ${0xe000_0000 + slot * 2 ** 20}, size: 1MiB }

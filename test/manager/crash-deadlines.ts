@@ -10,7 +10,7 @@ import {
   restartBox,
   type Scenario,
   scenario,
-  takeNode,
+  takeNodes,
 } from './crash-steps.ts';
 
 /** Where it does not matter whether agents are back: they are there, or it is about one that is not. */
@@ -33,29 +33,33 @@ const MISSING = [
 /** A deadline passes, again for each manager, as all begin anew with it. */
 export const LATE: readonly Scenario[] = [
   scenario(
-    ['reserved>failed(box-unreachable)', 'failed>failed(node-gone)'],
+    [
+      'programming>failed(box-unreachable)',
+      'reserved>failed(box-unreachable)',
+      'failed>failed(node-gone)',
+    ],
     async (pool, points) => {
+      const told = await programming(pool, 'b1');
       const binding = await reserved(pool, () => pool.kill('b1'));
-      await pool.expire(points.slice(0, 2), { reservedMs: AT_ONCE_MS });
-      await pool.crashAt(points.slice(2), () => takeNode(pool, binding));
+      const timeouts = { reservedMs: AT_ONCE_MS, programmingMs: AT_ONCE_MS };
+      await pool.expire(points.slice(0, -2), timeouts);
+      await pool.crashAt(points.slice(-2), () => takeNodes(pool, binding));
+      await attachesAndGoes(pool, told);
       await goes(pool, binding);
       await restartBox(pool);
     },
   ),
-  scenario(['reserved>failed(host-unreachable)'], async (pool, points) => {
-    const binding = await reserved(pool, () => pool.kill('h1'));
-    await pool.expire(points, { reservedMs: soonMs(pool) });
-    await pool.startHost('h1');
-    await attachesAndGoes(pool, binding);
-  }),
-  ...MISSING.map(([kind, id]) =>
-    scenario([`programming>failed(${kind}-unreachable)`], async (pool, points) => {
-      const binding = await programming(pool, id);
-      await pool.kill(id);
-      await pool.expire(points, { programmingMs: waitFor(pool, id) });
-      await startAgain(pool, id);
+  scenario(
+    ['programming>failed(host-unreachable)', 'reserved>failed(host-unreachable)'],
+    async (pool, points) => {
+      const told = await programming(pool, 'h1');
+      const binding = await reserved(pool, () => pool.kill('h1'));
+      const ms = soonMs(pool);
+      await pool.expire(points, { reservedMs: ms, programmingMs: ms });
+      await pool.startHost('h1');
+      await attachesAndGoes(pool, told);
       await attachesAndGoes(pool, binding);
-    }),
+    },
   ),
   ...MISSING.map(([kind, id]) =>
     scenario([`attaching>failed(${kind}-unreachable)`], async (pool, points) => {

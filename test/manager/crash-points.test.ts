@@ -9,13 +9,24 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundlePrograms, type Programs } from './bundle.ts';
 import { CrashPool } from './crash-pool.ts';
 import { missedRows, SCENARIOS } from './crash-scenarios.ts';
-import { until } from './until.ts';
 
 const POOLS = 2;
 
 let programs: Programs;
 const pools: CrashPool[] = [];
 const unused: CrashPool[] = [];
+const waiting: ((pool: CrashPool) => void)[] = [];
+
+/** A pool that nobody uses, for whoever has waited longest. */
+async function take(): Promise<CrashPool> {
+  return unused.pop() ?? new Promise((resolve) => waiting.push(resolve));
+}
+
+function give(pool: CrashPool): void {
+  const next = waiting.shift();
+  if (next === undefined) unused.push(pool);
+  else next(pool);
+}
 
 beforeAll(async () => {
   programs = await bundlePrograms();
@@ -38,7 +49,7 @@ describe.concurrent('a manager that dies at', () => {
   it.each(SCENARIOS.map((one) => [one.name, one] as const))(
     '%s',
     async (_, { rows, run }) => {
-      const pool = await until(() => unused.pop(), 'a pool that is not used', 300_000);
+      const pool = await take();
       try {
         await run(pool);
         await pool.isClean();
@@ -51,7 +62,7 @@ describe.concurrent('a manager that dies at', () => {
         await pool.reset();
         throw error;
       } finally {
-        unused.push(pool);
+        give(pool);
       }
     },
     400_000,

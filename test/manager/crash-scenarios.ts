@@ -3,6 +3,7 @@
  * agents are real processes wherever those come to the row, and scripted where they would have to
  * misbehave (`crash-scripts.ts`). Every scenario leaves the pool as it found it.
  */
+import type { FailureReason } from '#manager/domain/records';
 import { FIRST_TRANSITION, TRANSITIONS } from '#manager/domain/transitions';
 import { LATE } from './crash-deadlines.ts';
 import { scripted } from './crash-scripts.ts';
@@ -10,7 +11,6 @@ import {
   attached,
   attaching,
   attachesAndGoes,
-  draining,
   goes,
   programming,
   reserved,
@@ -18,7 +18,9 @@ import {
   restartHost,
   type Scenario,
   scenario,
-  takeNode,
+  several,
+  severalGo,
+  takeNodes,
 } from './crash-steps.ts';
 
 const BIND = [
@@ -68,34 +70,34 @@ const LIFE: readonly Scenario[] = [
   }),
 ];
 
+const SEVERAL = ['attached', 'draining', 'programming'] as const;
+const failed = (reason: FailureReason): string[] =>
+  SEVERAL.map((from) => `${from}>failed(${reason})`);
+
 const RESTARTED: readonly Scenario[] = [
-  scenario(['attached>failed(host-restarted)', 'failed>programming'], async (pool, points) => {
-    const binding = await attached(pool);
-    // It would tell first that its link is gone.
-    pool.signal('b1', 'SIGSTOP');
-    const [first = '', second = '', ...retried] = points;
-    await pool.crashAt([first, second], () => restartHost(pool));
-    await pool.crashAt(retried, () => pool.signal('b1', 'SIGCONT'));
-    await attachesAndGoes(pool, binding);
-  }),
-  scenario(['attached>failed(box-restarted)'], async (pool, points) => {
-    const binding = await attached(pool);
-    pool.signal('h1', 'SIGSTOP');
-    await pool.crashAt(points, () => restartBox(pool));
-    pool.signal('h1', 'SIGCONT');
-    await attachesAndGoes(pool, binding);
-  }),
-  scenario(['programming>failed(box-restarted)'], async (pool, points) => {
-    const binding = await programming(pool, 'h1');
-    await pool.crashAt(points, () => restartBox(pool));
-    pool.signal('h1', 'SIGCONT');
-    await attachesAndGoes(pool, binding);
-  }),
-  scenario(['programming>failed(host-restarted)'], async (pool, points) => {
-    const binding = await programming(pool, 'h1');
-    await pool.crashAt(points, () => restartHost(pool));
-    await attachesAndGoes(pool, binding);
-  }),
+  scenario(
+    [...failed('host-restarted'), 'failed>programming'],
+    async (pool, points) => {
+      const bindings = await several(pool);
+      // It would tell first that its link is gone; and a slot that is contained has nothing to drain.
+      pool.signal('b1', 'SIGSTOP');
+      const retried = points.slice(-2);
+      await pool.crashAt(points.slice(0, -2), () => restartHost(pool));
+      await pool.crashAt(retried, () => pool.signal('b1', 'SIGCONT'));
+      await severalGo(pool, bindings);
+    },
+    'host-restarted',
+  ),
+  scenario(
+    failed('box-restarted'),
+    async (pool, points) => {
+      const bindings = await several(pool);
+      await pool.crashAt(points, () => restartBox(pool));
+      pool.signal('h1', 'SIGCONT');
+      await severalGo(pool, bindings);
+    },
+    'box-restarted',
+  ),
   scenario(['attaching>failed(box-restarted)'], async (pool, points) => {
     const binding = await attaching(pool);
     await pool.crashAt(points, () => restartBox(pool));
@@ -106,23 +108,6 @@ const RESTARTED: readonly Scenario[] = [
     const binding = await attaching(pool);
     await pool.crashAt(points, () => restartHost(pool));
     await attachesAndGoes(pool, binding);
-  }),
-  scenario(['draining>failed(box-restarted)'], async (pool, points) => {
-    const { binding, job } = await draining(pool);
-    pool.signal('h1', 'SIGSTOP');
-    await pool.crashAt(points, () => restartBox(pool));
-    pool.signal('h1', 'SIGCONT');
-    await pool.user.isGone(binding);
-    await job.stop();
-  }),
-  scenario(['draining>failed(host-restarted)'], async (pool, points) => {
-    const { binding, job } = await draining(pool);
-    // A slot that is contained has nothing to drain.
-    pool.signal('b1', 'SIGSTOP');
-    await pool.crashAt(points, () => restartHost(pool));
-    pool.signal('b1', 'SIGCONT');
-    await pool.user.isGone(binding);
-    await job.stop();
   }),
 ];
 
@@ -145,41 +130,26 @@ const LOST: readonly Scenario[] = [
     await pool.crashAt(['after programming>attaching', ...points], bind, whileDown);
     await attachesAndGoes(pool, binding);
   }),
-  scenario(['reserved>failed(node-gone)'], async (pool, points) => {
-    const binding = await reserved(pool, () => pool.kill('b1'));
-    await pool.crashAt(points, () => takeNode(pool, binding));
-    await goes(pool, binding);
-    await restartBox(pool);
-  }),
-  scenario(['programming>failed(node-gone)'], async (pool, points) => {
-    const binding = await programming(pool, 'h1');
-    await pool.crashAt(points, () => takeNode(pool, binding));
-    pool.signal('h1', 'SIGCONT');
-    await goes(pool, binding);
-    await restartBox(pool);
-  }),
+  scenario(
+    [...failed('node-gone'), 'reserved>failed(node-gone)'],
+    async (pool, points) => {
+      const bindings = await several(pool);
+      const last = await reserved(pool, () => pool.kill('b1'));
+      const all = [bindings.attached, bindings.programming, last];
+      await pool.crashAt(points, () => takeNodes(pool, ...all, bindings.draining));
+      pool.signal('h1', 'SIGCONT');
+      await goes(pool, ...all);
+      await pool.user.isGone(bindings.draining);
+      await bindings.job.stop();
+      await restartBox(pool);
+    },
+    'node-gone',
+  ),
   scenario(['attaching>failed(node-gone)'], async (pool, points) => {
     const binding = await attaching(pool);
-    await pool.crashAt(points, () => takeNode(pool, binding));
+    await pool.crashAt(points, () => takeNodes(pool, binding));
     await goes(pool, binding);
     await pool.clearCut();
-    await restartBox(pool);
-  }),
-  scenario(['attached>failed(node-gone)'], async (pool, points) => {
-    const binding = await attached(pool);
-    pool.signal('h1', 'SIGSTOP');
-    await pool.crashAt(points, () => takeNode(pool, binding));
-    pool.signal('h1', 'SIGCONT');
-    await goes(pool, binding);
-    await restartBox(pool);
-  }),
-  scenario(['draining>failed(node-gone)'], async (pool, points) => {
-    const { binding, job } = await draining(pool);
-    pool.signal('h1', 'SIGSTOP');
-    await pool.crashAt(points, () => takeNode(pool, binding));
-    pool.signal('h1', 'SIGCONT');
-    await pool.user.isGone(binding);
-    await job.stop();
     await restartBox(pool);
   }),
 ];

@@ -1,6 +1,8 @@
 /** How a binding of host h1 gets to a step of its life in real processes, and from there. */
+import { expect } from 'vitest';
 import { callProcess } from '#cli/control-client';
 import { FIRST_TRANSITION } from '#manager/domain/transitions';
+import { SLOTS } from './crash-configs.ts';
 import type { CrashPool } from './crash-pool.ts';
 
 export interface Scenario {
@@ -94,6 +96,34 @@ export async function draining(pool: CrashPool): Promise<{ binding: string; job:
   return { binding, job };
 }
 
+/** Bindings in three steps at once. */
+export interface Several {
+  readonly attached: string;
+  readonly draining: string;
+  readonly programming: string;
+  readonly job: Job;
+}
+
+/** Host h1 has stopped to answer, which holds the last of them. */
+export async function several(pool: CrashPool): Promise<Several> {
+  const first = await attached(pool);
+  const second = await draining(pool);
+  pool.signal('h1', 'SIGSTOP');
+  const third = await pool.user.bind();
+  await pool.user.reaches(third, 'PROGRAMMING');
+  return { attached: first, draining: second.binding, programming: third, job: second.job };
+}
+
+/** Their agents are back: they come to their goals. */
+export async function severalGo(pool: CrashPool, several: Several): Promise<void> {
+  await Promise.all([
+    attachesAndGoes(pool, several.attached),
+    attachesAndGoes(pool, several.programming),
+    pool.user.isGone(several.draining),
+  ]);
+  await several.job.stop();
+}
+
 /** They come back as other processes. */
 export async function restartBox(pool: CrashPool, slots?: readonly number[]): Promise<void> {
   await pool.kill('b1');
@@ -105,16 +135,22 @@ export async function restartHost(pool: CrashPool): Promise<void> {
   await pool.startHost('h1');
 }
 
-/** Box b1 comes back without the GPU node of a binding. */
-export async function takeNode(pool: CrashPool, binding: string): Promise<void> {
-  const found = await pool.user.binding(binding);
-  if (found === undefined) throw new Error(`binding ${binding} is gone`);
-  await restartBox(pool, [1 - found.boxSlot]);
+/** Box b1 comes back without the GPU nodes of some bindings. */
+export async function takeNodes(pool: CrashPool, ...bindings: readonly string[]): Promise<void> {
+  const taken = new Set<number>();
+  for (const { id, boxSlot } of await pool.user.bindingsOf('h1')) {
+    if (bindings.includes(id)) taken.add(boxSlot);
+  }
+  expect(taken.size).toBe(bindings.length);
+  await restartBox(
+    pool,
+    SLOTS.filter((slot) => !taken.has(slot)),
+  );
 }
 
-export async function goes(pool: CrashPool, binding: string): Promise<void> {
-  await pool.user.unbind([binding]);
-  await pool.user.isGone(binding);
+export async function goes(pool: CrashPool, ...bindings: readonly string[]): Promise<void> {
+  await pool.user.unbind(bindings);
+  await Promise.all(bindings.map((binding) => pool.user.isGone(binding)));
 }
 
 /** It comes to its goal, whatever it went through. */
