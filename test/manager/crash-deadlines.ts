@@ -14,7 +14,7 @@ import {
 } from './crash-steps.ts';
 
 /** Where it does not matter whether agents are back: they are there, or it is about one that is not. */
-const AT_ONCE_MS = 300;
+export const AT_ONCE_MS = 300;
 /** Where those that live must be back before. */
 export const soonMs = (pool: CrashPool): number => Math.max(AT_ONCE_MS, 3 * pool.paceMs);
 

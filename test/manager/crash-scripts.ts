@@ -6,7 +6,7 @@
  */
 import type { FailureReason } from '#manager/domain/records';
 import { TRANSITIONS } from '#manager/domain/transitions';
-import { soonMs } from './crash-deadlines.ts';
+import { AT_ONCE_MS, soonMs } from './crash-deadlines.ts';
 import { around, type Scenario, scenario } from './crash-steps.ts';
 import { ScriptedPair } from './scripted-agents.ts';
 import { BOX_SAYS, HOST_SAYS } from './scripted-sayings.ts';
@@ -36,10 +36,12 @@ const SCRIPTS: readonly Script[] = [
     },
     leave: async (stage) => {
       const { pool, pair, held } = stage;
-      // What is given back already is not waited for, unless its own scrub is what has failed.
-      const isOver = held.filter(({ row }) => row.from === 'draining');
+      pair.host.plane.says.clear();
+      pair.host.changed();
+      // What is given back already goes by itself, unless its own scrub is what has failed.
+      const isOver = held.filter(({ row }) => ['draining', 'detaching'].includes(row.from));
       await Promise.all(isOver.map(({ id }) => pool.user.isGone(id)));
-      await stage.hasFailed(['quarantined']);
+      await stage.haveFailed(held.filter((one) => !isOver.includes(one)));
       const ids = (await stage.bindings()).map(({ id }) => id);
       await pool.crashAt(around(['failed>free']), () => pool.user.unbind(ids));
       await Promise.all(ids.map((id) => pool.user.isGone(id)));
@@ -70,7 +72,7 @@ const SCRIPTS: readonly Script[] = [
       pair.box.plane.refusal = 'there is no room in the table';
       // A manager that is new orders everything anew.
       await pool.expire(points, {});
-      await stage.hasFailed(['order-refused']);
+      await stage.haveFailed(stage.held);
     },
   },
   {
@@ -85,7 +87,7 @@ const SCRIPTS: readonly Script[] = [
         }
         pair.host.changed();
       });
-      await stage.hasFailed(['no-space', 'function-unusable']);
+      await stage.haveFailed(held);
     },
   },
   {
@@ -101,7 +103,7 @@ const SCRIPTS: readonly Script[] = [
     reasons: ['box-unreachable'],
     act: async ({ pool, pair: { box } }, points) => {
       box.disconnect();
-      await pool.expire(points, { scrubbingMs: soonMs(pool) });
+      await pool.expire(points, { scrubbingMs: AT_ONCE_MS });
       box.connect();
     },
   },

@@ -44,6 +44,14 @@ const HOLDS: Partial<Record<BindingState, Hold>> = {
     prepare: ({ host }, { hostSlot }) => host.plane.use(hostSlot),
     isGivenBack: true,
   },
+  detaching: {
+    // It has let the function go, and keeps its row.
+    prepare: ({ host }, { hostSlot }) => {
+      const was = host.plane.slots()[hostSlot];
+      host.plane.says.set(hostSlot, (is) => ({ ...is, ...was, function: undefined }));
+    },
+    isGivenBack: true,
+  },
   scrubbing: {
     prepare: ({ box }, { boxSlot }) => box.plane.says.set(boxSlot, BOX_SAYS.unclean),
     isGivenBack: true,
@@ -95,11 +103,14 @@ export class Stage {
     return this.pool.user.bindingsOf(this.pair.hostId);
   }
 
-  /** All of them are attached, or all that is left of them is. */
-  async hasFailed(reasons: readonly string[]): Promise<void> {
-    for (const { state, failure } of await this.bindings()) {
+  /** Each of `held` has failed with the reason of its row, and stays so; there are no others. */
+  async haveFailed(held: readonly Held[]): Promise<void> {
+    const bindings = await this.bindings();
+    expect(bindings).toHaveLength(held.length);
+    for (const { id, state, failure } of bindings) {
+      const row = held.find((one) => one.id === id)?.row;
       expect(state).toBe(WireState.FAILED);
-      expect(reasons).toContain(failure?.reason);
+      expect(failure?.reason).toBe(row?.reason);
     }
   }
 
