@@ -1,9 +1,9 @@
 /** Changes to a workload that the model can be run again with: what they spare, in both estimates. */
 import { CALL_KIND } from '#trace/call-kind';
+import { forEachCall, forEachWork } from '#trace/lanes';
 import type { Timeline } from '#trace/timeline';
 import { WORK_KIND } from '#trace/timeline';
 import type { Payers } from './additive.ts';
-import { forEachCall, forEachWork } from './payers.ts';
 import type { Change } from './replay.ts';
 import type { WorkloadModel } from './workload-model.ts';
 

@@ -160,8 +160,7 @@ class PathWalk {
     const to = waits.from[wait + 1] ?? 0;
     let binding = -1;
     for (let edge = waits.from[wait] ?? 0; edge < to; edge += 1) {
-      if (((waits.edges.flags[edge] ?? 0) & replay.lags.skip) !== 0) continue;
-      const atNs = replay.workEndNs(waits.edges.source[edge] ?? 0) + completionNs;
+      const atNs = replay.waitEdgeNs(edge);
       if (atNs <= latestNs) continue;
       latestNs = atNs;
       binding = edge;

@@ -1,5 +1,6 @@
 /** What of a timeline pays the terms: its submissions, host waits and copies. */
 import type { Lanes } from '#trace/lanes';
+import { forEachCall, forEachWork } from '#trace/lanes';
 import type { Timeline } from '#trace/timeline';
 import { WORK_KIND } from '#trace/timeline';
 import type { Payers } from './additive.ts';
@@ -20,20 +21,6 @@ export function payersOf(timeline: Timeline, lanes: Lanes, waits: Uint8Array): P
     dtoh: Uint32Array.from(rows.dtoh),
     peer: Uint32Array.from(rows.peer),
   };
-}
-
-export function forEachWork(lanes: Lanes, visit: (row: number) => void): void {
-  for (let stream = 0; stream < lanes.workFrom.length; stream += 1) {
-    const to = lanes.workTo[stream] ?? 0;
-    for (let row = lanes.workFrom[stream] ?? 0; row < to; row += 1) visit(row);
-  }
-}
-
-export function forEachCall(lanes: Lanes, visit: (call: number) => void): void {
-  for (let thread = 0; thread < lanes.callFrom.length; thread += 1) {
-    const to = lanes.callTo[thread] ?? 0;
-    for (let call = lanes.callFrom[thread] ?? 0; call < to; call += 1) visit(call);
-  }
 }
 
 function submissionsOf(timeline: Timeline, lanes: Lanes): number {

@@ -11,7 +11,7 @@ import { launchNs } from '#trace/dependency-graph';
 import { EDGE, firstEdge } from '#trace/edge-list';
 import type { Lags } from '#trace/lags';
 import { WORK_KIND } from '#trace/timeline';
-import { firstWait } from '#trace/waits';
+import { firstWait, overhangNs } from '#trace/waits';
 import type { CopyTerms, Terms } from './terms.ts';
 import { DOORBELL_RTTS, WAIT_RTTS, leastCopyNs } from './terms.ts';
 
@@ -268,11 +268,19 @@ export class Replay {
     const to = waits.from[wait + 1] ?? 0;
     let latestNs = -Infinity;
     for (let edge = waits.from[wait] ?? 0; edge < to; edge += 1) {
-      if (((waits.edges.flags[edge] ?? 0) & this.lags.skip) !== 0) continue;
-      const endNs = this.workEndNs(waits.edges.source[edge] ?? 0);
-      if (endNs > latestNs) latestNs = endNs;
+      const releasedNs = this.waitEdgeNs(edge);
+      if (releasedNs > latestNs) latestNs = releasedNs;
     }
-    return latestNs + this.completionNs();
+    return latestNs;
+  }
+
+  /** When the end of its source reaches the waiting host; -Infinity where the edge is left out. */
+  waitEdgeNs(edge: number): number {
+    const { edges } = this.graph.waits;
+    if (((edges.flags[edge] ?? 0) & this.lags.skip) !== 0) return -Infinity;
+    const source = edges.source[edge] ?? 0;
+    const earlyNs = overhangNs(this.graph.timeline, edges.target[edge] ?? 0, source);
+    return this.workEndNs(source) - earlyNs + this.completionNs();
   }
 
   /** What a completion takes to reach a waiting host. */

@@ -14,7 +14,7 @@ export function traceFigures(timeline: Timeline, file: string): TraceFigures {
   const waits = hostWaits(timeline).reduce((sum, flag) => sum + flag, 0);
   const perS = (count: number): number | null => (spanNs > 0 ? (count / spanNs) * 1e9 : null);
   let shortKernels = 0;
-  const copies = Array.from({ length: 8 }, () => ({ count: 0, bytes: 0 }));
+  const copies = Object.values(WORK_KIND).map(() => ({ count: 0, bytes: 0 }));
   for (let row = 0; row < work.count; row += 1) {
     const kind = work.kind[row] ?? 0;
     const entry = copies[kind];

@@ -25,6 +25,7 @@ import type { Runs } from './schedule.ts';
 import { schedule } from './schedule.ts';
 import type { Timeline } from './timeline.ts';
 import { hostWaits } from './timeline.ts';
+import { addUnrecordedOrder } from './unrecorded-order.ts';
 import { addWaits } from './wait-edges.ts';
 import type { Waits } from './waits.ts';
 import { groupWaits } from './waits.ts';
@@ -61,6 +62,7 @@ export function dependencyGraph(timeline: Timeline, lanes: Lanes): DependencyGra
   const handOverList = new EdgeList();
   const overlaps = addWorkOrder(timeline, lanes, workList);
   const waited = addWaits(timeline, lanes, waitList, workList);
+  addUnrecordedOrder(timeline, lanes, workList);
   addHandOvers(timeline, lanes, handOverList);
   const waits = groupWaits(waitList.finish());
   const work = workList.finish();
@@ -87,15 +89,29 @@ export function dependencyGraph(timeline: Timeline, lanes: Lanes): DependencyGra
   };
 }
 
-/** Weight of the edge from a launch to its work, ns; -1 where there is no such edge. */
+/**
+ * Weight of the edge from a launch to its work, ns; -1 where there is no such edge. It is the latency
+ * of such launches, or the recorded offset where that is less; where the stream was idle when the
+ * call began, a call that took longer (to load a module, to build a graph) explains as much as it
+ * lasted.
+ */
 export function launchNs(graph: DependencyGraph, row: number): number {
-  const { timeline, lanes, cutLaunches } = graph;
-  const call = timeline.work.call[row] ?? -1;
+  const { timeline, lanes } = graph;
+  const { calls, work } = timeline;
+  const call = work.call[row] ?? -1;
   if (call < 0 || !(lanes.isWhole || hasCall(timeline, lanes, call))) return -1;
-  const offsetNs = (timeline.work.startNs[row] ?? 0) - (timeline.calls.startNs[call] ?? 0);
-  if (offsetNs < 0 || (offsetNs === 0 && cutLaunches.has(row))) return -1;
-  const latencyNs = graph.latencyNs[timeline.calls.kind[call] ?? 0] ?? 0;
-  return offsetNs < latencyNs ? offsetNs : latencyNs;
+  const launchedNs = calls.startNs[call] ?? 0;
+  const offsetNs = (work.startNs[row] ?? 0) - launchedNs;
+  if (offsetNs < 0 || (offsetNs === 0 && graph.cutLaunches.has(row))) return -1;
+  const latencyNs = graph.latencyNs[calls.kind[call] ?? 0] ?? 0;
+  if (offsetNs <= latencyNs) return offsetNs;
+  const lastedNs = calls.durationNs[call] ?? 0;
+  if (lastedNs <= latencyNs || graph.isWait[call] === 1) return latencyNs;
+  const before = row - 1;
+  const isFirst = row === 0 || work.stream[before] !== work.stream[row];
+  const idleSinceNs = isFirst ? 0 : (work.startNs[before] ?? 0) + (work.durationNs[before] ?? 0);
+  if (idleSinceNs > launchedNs) return latencyNs;
+  return offsetNs < lastedNs ? offsetNs : lastedNs;
 }
 
 function inferredOf(edges: Edges): number {

@@ -254,10 +254,15 @@ export class KinetoReader implements EventsSink {
     const record = this.#number(ARG.recordCorrelation);
     this.#builder.addSync({
       correlation: this.#number(ARG.correlation),
-      stream:
-        this.#number(stream) >= 0 && event.has(stream) ? this.#places.stream(event, stream) : -1,
+      stream: this.#syncStream(stream),
       recordCorrelation: record > 0 ? record : 0,
+      recordStream: this.#syncStream(ARG.waitOnStream),
     });
+  }
+
+  #syncStream(arg: Arg): number {
+    const event = this.#event;
+    return event.has(arg) && this.#number(arg) >= 0 ? this.#places.stream(event, arg) : -1;
   }
 
   #metadata(): number {

@@ -3,7 +3,7 @@ import { CALL_KIND } from './call-kind.ts';
 import type { DependencyGraph } from './dependency-graph.ts';
 import { launchNs } from './dependency-graph.ts';
 import { EDGE } from './edge-list.ts';
-import { firstWait } from './waits.ts';
+import { firstWait, overhangNs } from './waits.ts';
 
 const CALL_KINDS = Object.keys(CALL_KIND).length;
 /** What takes longer is not the call's own. */
@@ -140,7 +140,8 @@ function releasedNs({ timeline, waits }: DependencyGraph, wait: number, skip: nu
   for (let edge = waits.from[wait] ?? 0; edge < to; edge += 1) {
     if (((waits.edges.flags[edge] ?? 0) & skip) !== 0) continue;
     const source = waits.edges.source[edge] ?? 0;
-    latest = Math.max(latest, (startNs[source] ?? 0) + (durationNs[source] ?? 0));
+    const endNs = (startNs[source] ?? 0) + (durationNs[source] ?? 0);
+    latest = Math.max(latest, endNs - overhangNs(timeline, waits.call[wait] ?? 0, source));
   }
   return latest;
 }

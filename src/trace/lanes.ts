@@ -81,6 +81,20 @@ export function hasCall(timeline: Timeline, lanes: Lanes, call: number): boolean
   return call >= (lanes.callFrom[thread] ?? 0) && call < (lanes.callTo[thread] ?? 0);
 }
 
+export function forEachCall(lanes: Lanes, visit: (call: number) => void): void {
+  for (let thread = 0; thread < lanes.callFrom.length; thread += 1) {
+    const to = lanes.callTo[thread] ?? 0;
+    for (let call = lanes.callFrom[thread] ?? 0; call < to; call += 1) visit(call);
+  }
+}
+
+export function forEachWork(lanes: Lanes, visit: (row: number) => void): void {
+  for (let stream = 0; stream < lanes.workFrom.length; stream += 1) {
+    const to = lanes.workTo[stream] ?? 0;
+    for (let row = lanes.workFrom[stream] ?? 0; row < to; row += 1) visit(row);
+  }
+}
+
 /** First row from `from` up to `to` whose time is at least `atNs`; `to` if there is none. */
 export function firstNotBefore(
   timesNs: Float64Array,
@@ -97,6 +111,22 @@ export function firstNotBefore(
   }
   return low;
 }
+
+/**
+ * Of the rows of one stream from `from` up to `to`, the latest that ended by then, looking back over a
+ * few; -1 for none.
+ */
+export function lastEndedBy(timeline: Timeline, from: number, to: number, byNs: number): number {
+  const { startNs, durationNs } = timeline.work;
+  const next = firstNotBefore(startNs, from, to, byNs);
+  const last = startNs[next] === byNs && next < to ? next : next - 1;
+  for (let row = last; row >= Math.max(from, last - LOOK_BACK); row -= 1) {
+    if ((startNs[row] ?? 0) + (durationNs[row] ?? 0) <= byNs) return row;
+  }
+  return -1;
+}
+
+const LOOK_BACK = 8;
 
 function groups(groupOf: Uint32Array, count: number): [Uint32Array, Uint32Array] {
   const from = new Uint32Array(count);

@@ -3,8 +3,9 @@
  * was launched, once, while the questions come in order of time.
  */
 import type { Lanes } from './lanes.ts';
-import { issuedNs } from './lanes.ts';
+import { issuedNs, lastEndedBy } from './lanes.ts';
 import type { Timeline } from './timeline.ts';
+import { endOfWork } from './wait-builder.ts';
 
 export class LaunchSweep {
   readonly #timeline: Timeline;
@@ -40,24 +41,7 @@ export class LaunchSweep {
   endedBy(stream: number, atNs: number, endedByNs: number): number {
     this.#advance(stream, atNs);
     const from = this.#lanes.workFrom[stream] ?? 0;
-    const { startNs } = this.#timeline.work;
-    let low = from;
-    let high = this.#next[stream] ?? 0;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((startNs[middle] ?? 0) <= endedByNs) low = middle + 1;
-      else high = middle;
-    }
-    const furthest = Math.max(from, low - LOOK_BACK);
-    for (let row = low - 1; row >= furthest; row -= 1) {
-      if (this.endNs(row) <= endedByNs) return row;
-    }
-    return -1;
-  }
-
-  endNs(row: number): number {
-    const { startNs, durationNs } = this.#timeline.work;
-    return (startNs[row] ?? 0) + (durationNs[row] ?? 0);
+    return lastEndedBy(this.#timeline, from, this.#next[stream] ?? 0, endedByNs);
   }
 
   #advance(stream: number, atNs: number): void {
@@ -65,12 +49,11 @@ export class LaunchSweep {
     let next = this.#next[stream] ?? 0;
     let last = this.#last[stream] ?? -1;
     while (next < to && issuedNs(this.#timeline, next) <= atNs) {
-      if (last < 0 || this.endNs(next) >= this.endNs(last)) last = next;
+      if (last < 0 || endOfWork(this.#timeline, next) >= endOfWork(this.#timeline, last))
+        last = next;
       next += 1;
     }
     this.#next[stream] = next;
     this.#last[stream] = last;
   }
 }
-
-const LOOK_BACK = 8;

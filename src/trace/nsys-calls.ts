@@ -56,6 +56,7 @@ export async function readSyncs(context: NsysContext): Promise<void> {
         correlation,
         stream: told < 0 ? (record?.stream ?? -1) : told,
         recordCorrelation: record?.correlation ?? 0,
+        recordStream: record?.stream ?? -1,
       });
     }
   }

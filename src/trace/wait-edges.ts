@@ -7,33 +7,16 @@ import { CALL_KIND } from './call-kind.ts';
 import { CallStreams } from './call-streams.ts';
 import type { EdgeList } from './edge-list.ts';
 import { EDGE } from './edge-list.ts';
+import { addEventEdges } from './event-edges.ts';
 import type { Lanes } from './lanes.ts';
-import { hasCall } from './lanes.ts';
+import { forEachCall, hasCall } from './lanes.ts';
 import { LaunchSweep } from './launch-sweep.ts';
 import type { Timeline } from './timeline.ts';
 import { WORK_KIND, hostWaits } from './timeline.ts';
+import type { WaitBuilder, WaitCounts } from './wait-builder.ts';
+import { addWait, endOfCall, endOfWork } from './wait-builder.ts';
 
-/** How far back from a stream wait the event record it goes with is looked for, in calls. */
-const RECORD_REACH = 16;
-
-export interface WaitCounts {
-  /** Edges the recorded times contradict, left out. */
-  contradicted: number;
-  /** Stream waits for which neither record nor rule gives an edge. */
-  unknownStreamWaits: number;
-}
-
-interface Builder {
-  readonly timeline: Timeline;
-  readonly lanes: Lanes;
-  /** Of calls: target a call, source a row of work. */
-  readonly waits: EdgeList;
-  /** Of work: target and source are rows. */
-  readonly work: EdgeList;
-  readonly streams: CallStreams;
-  readonly counts: WaitCounts;
-}
-
+/** Adds the edges of host waits to `waits` and those of stream waits to `work`. */
 export function addWaits(
   timeline: Timeline,
   lanes: Lanes,
@@ -41,14 +24,8 @@ export function addWaits(
   work: EdgeList,
 ): WaitCounts {
   const counts = { contradicted: 0, unknownStreamWaits: 0 };
-  const builder: Builder = {
-    timeline,
-    lanes,
-    waits,
-    work,
-    streams: new CallStreams(timeline, lanes),
-    counts,
-  };
+  const streams = new CallStreams(timeline, lanes);
+  const builder = { timeline, lanes, waits, work, streams, counts };
   addCopyWaits(builder);
   addEventEdges(builder);
   addSynchronises(builder);
@@ -56,7 +33,8 @@ export function addWaits(
 }
 
 /** Blocking copies and asynchronous DtoH copies into pageable memory wait for their own work. */
-function addCopyWaits({ timeline, lanes, waits, counts }: Builder): void {
+function addCopyWaits(builder: WaitBuilder): void {
+  const { timeline, lanes } = builder;
   const { calls, work } = timeline;
   const isWait = hostWaits(timeline);
   for (let stream = 0; stream < lanes.workFrom.length; stream += 1) {
@@ -67,119 +45,17 @@ function addCopyWaits({ timeline, lanes, waits, counts }: Builder): void {
       if (work.kind[row] === WORK_KIND.kernel) continue;
       const kind = calls.kind[call];
       if (kind !== CALL_KIND.copyBlocking && kind !== CALL_KIND.copyAsync) continue;
-      if (endOfWork(timeline, row) <= endOfCall(timeline, call)) waits.add(call, row, EDGE.sync);
-      else counts.contradicted += 1;
+      addWait(builder, call, row, 0);
     }
   }
-}
-
-interface EventUse {
-  /** The event synchronise or stream wait. */
-  readonly call: number;
-  readonly recordedNs: number;
-  /** The stream the event was recorded on. */
-  readonly source: number;
-  readonly flags: number;
-}
-
-/** Event synchronises and stream waits whose event record is known, or found by a rule. */
-function addEventEdges(builder: Builder): void {
-  const { timeline, lanes, waits, work, streams, counts } = builder;
-  const { calls } = timeline;
-  const uses: EventUse[] = [];
-  forCalls(lanes, (call) => {
-    const kind = calls.kind[call];
-    if (kind !== CALL_KIND.eventSync && kind !== CALL_KIND.streamWait) return;
-    const use = eventUse(builder, call);
-    if (use !== undefined) uses.push(use);
-    else if (kind === CALL_KIND.streamWait) counts.unknownStreamWaits += 1;
-  });
-  uses.sort((a, b) => a.recordedNs - b.recordedNs || a.call - b.call);
-  const recorded = new LaunchSweep(timeline, lanes);
-  const sources = uses.map((use) => recorded.lastBy(use.source, use.recordedNs));
-  const byCall = uses.map((_, index) => index);
-  const startOf = (index: number): number => calls.startNs[uses[index]?.call ?? 0] ?? 0;
-  byCall.sort((a, b) => startOf(a) - startOf(b) || a - b);
-  const waiting = new LaunchSweep(timeline, lanes);
-  for (const index of byCall) {
-    const use = uses[index];
-    const source = sources[index] ?? -1;
-    if (use === undefined || source < 0) continue;
-    if (calls.kind[use.call] === CALL_KIND.eventSync) {
-      addIfTrue(endOfWork(timeline, source) <= endOfCall(timeline, use.call), use, counts, () =>
-        waits.add(use.call, source, use.flags | EDGE.sync),
-      );
-      continue;
-    }
-    const { stream, flags } = held(streams, timeline, use.call);
-    if (stream < 0 || stream === timeline.work.stream[source]) continue;
-    const target = waiting.nextAfter(stream, calls.startNs[use.call] ?? 0);
-    if (target < 0) continue;
-    const all = { flags: use.flags | flags | EDGE.sync };
-    addIfTrue(endOfWork(timeline, source) <= startOfWork(timeline, target), all, counts, () =>
-      work.add(target, source, all.flags),
-    );
-  }
-}
-
-/** A contradicted edge that was only inferred was a wrong guess, not a violation. */
-function addIfTrue(
-  isTrue: boolean,
-  { flags }: { readonly flags: number },
-  counts: WaitCounts,
-  add: () => void,
-): void {
-  if (isTrue) add();
-  else if ((flags & EDGE.inferred) === 0) counts.contradicted += 1;
-}
-
-function eventUse({ timeline, lanes, streams }: Builder, call: number): EventUse | undefined {
-  const { calls } = timeline;
-  let record = calls.recordCall[call] ?? -1;
-  let flags = 0;
-  if (record < 0) {
-    // An event synchronise without a record is inferred from what had ended.
-    if (calls.kind[call] !== CALL_KIND.streamWait) return undefined;
-    record = recordBefore(timeline, lanes, call);
-    flags = EDGE.inferred;
-  }
-  if (record < 0 || !hasCall(timeline, lanes, record)) return undefined;
-  let source = calls.stream[record] ?? -1;
-  if (source < 0 && calls.kind[call] === CALL_KIND.eventSync) source = calls.stream[call] ?? -1;
-  if (source < 0) {
-    source = streams.before(record);
-    flags = EDGE.inferred;
-  }
-  if (source < 0) return undefined;
-  return { call, recordedNs: calls.startNs[record] ?? 0, source, flags };
-}
-
-/** The stream a stream wait holds up. */
-function held(
-  streams: CallStreams,
-  timeline: Timeline,
-  call: number,
-): { readonly stream: number; readonly flags: number } {
-  const known = timeline.calls.stream[call] ?? -1;
-  if (known >= 0) return { stream: known, flags: 0 };
-  return { stream: streams.after(call), flags: EDGE.inferred };
-}
-
-function recordBefore(timeline: Timeline, lanes: Lanes, call: number): number {
-  const { calls } = timeline;
-  const first = lanes.callFrom[calls.thread[call] ?? 0] ?? 0;
-  for (let earlier = call - 1; earlier >= Math.max(first, call - RECORD_REACH); earlier -= 1) {
-    if (calls.kind[earlier] === CALL_KIND.eventRecord) return earlier;
-  }
-  return -1;
 }
 
 /** Device, context and stream synchronises, and event synchronises without a record. */
-function addSynchronises(builder: Builder): void {
+function addSynchronises(builder: WaitBuilder): void {
   const { timeline, lanes } = builder;
   const { calls } = timeline;
   const list: number[] = [];
-  forCalls(lanes, (call) => {
+  forEachCall(lanes, (call) => {
     if (isSynchronise(calls.kind[call] as CallKind) && (calls.recordCall[call] ?? -1) < 0) {
       list.push(call);
     }
@@ -202,13 +78,18 @@ function addSynchronises(builder: Builder): void {
 
 /** All work of the device launched before; what an earlier one has waited for is not repeated. */
 class DeviceWaits {
-  readonly #builder: Builder;
+  readonly #builder: WaitBuilder;
   readonly #sweep: LaunchSweep;
   readonly #working: readonly number[];
   readonly #devices: number;
   readonly #waitedFor = new Map<string, number>();
 
-  constructor(builder: Builder, sweep: LaunchSweep, working: readonly number[], devices: number) {
+  constructor(
+    builder: WaitBuilder,
+    sweep: LaunchSweep,
+    working: readonly number[],
+    devices: number,
+  ) {
     this.#builder = builder;
     this.#sweep = sweep;
     this.#working = working;
@@ -216,7 +97,7 @@ class DeviceWaits {
   }
 
   add(call: number): void {
-    const { timeline, waits, streams, counts } = this.#builder;
+    const { timeline, streams } = this.#builder;
     const { calls } = timeline;
     const thread = calls.thread[call] ?? 0;
     // With several GPUs, the one the thread last used: no trace tells.
@@ -228,21 +109,15 @@ class DeviceWaits {
       const row = this.#sweep.lastBy(stream, calls.startNs[call] ?? 0);
       const key = `${thread} ${stream}`;
       if (row < 0 || this.#waitedFor.get(key) === row) continue;
-      addIfTrue(endOfWork(timeline, row) <= endOfCall(timeline, call), { flags }, counts, () => {
-        waits.add(call, row, flags | EDGE.sync);
-        this.#waitedFor.set(key, row);
-      });
+      if (addWait(this.#builder, call, row, flags)) this.#waitedFor.set(key, row);
     }
   }
 }
 
-function addKnownStream({ timeline, waits, counts }: Builder, sweep: LaunchSweep, call: number) {
-  const { calls } = timeline;
+function addKnownStream(builder: WaitBuilder, sweep: LaunchSweep, call: number): void {
+  const { calls } = builder.timeline;
   const row = sweep.lastBy(calls.stream[call] ?? 0, calls.startNs[call] ?? 0);
-  if (row < 0) return;
-  addIfTrue(endOfWork(timeline, row) <= endOfCall(timeline, call), { flags: 0 }, counts, () =>
-    waits.add(call, row, EDGE.sync),
-  );
+  if (row >= 0) addWait(builder, call, row, 0);
 }
 
 /**
@@ -250,11 +125,12 @@ function addKnownStream({ timeline, waits, counts }: Builder, sweep: LaunchSweep
  * stream synchronise waited for; an event may lie before that work.
  */
 function addLikeliest(
-  { timeline, waits }: Builder,
+  builder: WaitBuilder,
   sweep: LaunchSweep,
   candidates: readonly number[],
   call: number,
 ): void {
+  const { timeline } = builder;
   const { calls } = timeline;
   const atNs = calls.startNs[call] ?? 0;
   const endNs = endOfCall(timeline, call);
@@ -267,7 +143,7 @@ function addLikeliest(
     if (row < 0) continue;
     if (likeliest < 0 || endOfWork(timeline, row) > endOfWork(timeline, likeliest)) likeliest = row;
   }
-  if (likeliest >= 0) waits.add(call, likeliest, EDGE.inferred | EDGE.sync);
+  if (likeliest >= 0) addWait(builder, call, likeliest, EDGE.inferred);
 }
 
 function isSynchronise(kind: CallKind): boolean {
@@ -277,23 +153,4 @@ function isSynchronise(kind: CallKind): boolean {
     kind === CALL_KIND.streamSync ||
     kind === CALL_KIND.eventSync
   );
-}
-
-function forCalls(lanes: Lanes, visit: (call: number) => void): void {
-  for (let thread = 0; thread < lanes.callFrom.length; thread += 1) {
-    const to = lanes.callTo[thread] ?? 0;
-    for (let call = lanes.callFrom[thread] ?? 0; call < to; call += 1) visit(call);
-  }
-}
-
-function endOfCall(timeline: Timeline, call: number): number {
-  return (timeline.calls.startNs[call] ?? 0) + (timeline.calls.durationNs[call] ?? 0);
-}
-
-function startOfWork(timeline: Timeline, row: number): number {
-  return timeline.work.startNs[row] ?? 0;
-}
-
-function endOfWork(timeline: Timeline, row: number): number {
-  return (timeline.work.startNs[row] ?? 0) + (timeline.work.durationNs[row] ?? 0);
 }

@@ -1,5 +1,6 @@
 /** Calls that end only when work has ended. */
 import type { Edges } from './edge-list.ts';
+import type { Timeline } from './timeline.ts';
 
 /** Wait w has the edges `from[w]` up to, not including, `from[w + 1]`; their sources are rows of work. */
 export interface Waits {
@@ -27,6 +28,16 @@ export function groupWaits(edges: Edges): Waits {
     from: Uint32Array.from(from),
     edges,
   };
+}
+
+/**
+ * By how much the record shows a call to end before the work it waits for, ns; 0 where it does not.
+ * The call then ends that much before the work in any replay.
+ */
+export function overhangNs({ calls, work }: Timeline, call: number, row: number): number {
+  const callEndNs = (calls.startNs[call] ?? 0) + (calls.durationNs[call] ?? 0);
+  const workEndNs = (work.startNs[row] ?? 0) + (work.durationNs[row] ?? 0);
+  return workEndNs > callEndNs ? workEndNs - callEndNs : 0;
 }
 
 /** First wait whose call is at least `call`. */
