@@ -170,6 +170,14 @@ export const windowFigures = z.object({
   replay: z.object({ addedNs: ns, overheadPct: percent }).nullable(),
 });
 
+/** The same trace at another round trip of the same link, for plots. */
+export const curvePoint = z.object({
+  /** Whole round trip. */
+  rttNs: ns,
+  additiveOverheadPct: percent.nullable(),
+  replayOverheadPct: percent.nullable(),
+});
+
 export const prediction = z.object({
   schema: z.literal(PREDICTION_SCHEMA),
   trace: traceFigures,
@@ -193,6 +201,8 @@ export const prediction = z.object({
   iterations: windowFigures.nullable(),
   /** Each of them, when asked for. */
   perIteration: z.array(windowFigures).optional(),
+  /** By rising round trip, when asked for. */
+  curve: z.array(curvePoint).optional(),
   warnings: z.array(warning),
 });
 

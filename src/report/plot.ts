@@ -26,6 +26,9 @@ export interface LineSeries {
     readonly low?: number;
     readonly high?: number;
   }[];
+  /** Index into the colours; by default each series has its own. */
+  readonly colour?: number;
+  readonly dashed?: boolean;
 }
 
 export interface LinePlot {
@@ -55,22 +58,33 @@ export interface BarPlot {
 const WIDTH = 720;
 const HEIGHT = 400;
 
-/** At most 100 series; every number finite. */
+interface LegendEntry {
+  readonly name: string;
+  readonly colour: string;
+  readonly dashed: boolean;
+}
+
+/** Names of series are unique; every number is finite. */
 export function linePlot(plot: LinePlot): string {
-  const names = unique(plot.series.map((series) => series.name));
+  const legend = plot.series.map(({ name, colour, dashed }, index) => ({
+    name,
+    colour: colourOf(colour ?? index),
+    dashed: dashed === true,
+  }));
   const rows = plot.series.flatMap(({ name, points }) =>
     points.map((point) => ({ name, ...point })),
   );
+  const isDashed = new Map(legend.map(({ name, dashed }) => [name, dashed]));
   const bands = rows.filter((row) => row.low !== undefined && row.high !== undefined);
   const levels = plot.levels ?? [];
   const marks = plot.marks ?? [];
   checkFinite(plot.title, [
     ...rows.flatMap(({ x, y, low, high }) => [x, y, low ?? 0, high ?? 0]),
-    ...levels.map(({ y }) => y),
-    ...marks.map(({ x }) => x),
+    ...levels.map((level) => level.y),
+    ...marks.map((mark) => mark.x),
   ]);
-  const colour = { domain: names, range: names.map((_, index) => colourOf(index)) };
-  return drawn(plot, names, {
+  const line = { x: 'x', y: 'y', stroke: 'name', strokeWidth: 2.2 } as const;
+  return drawn(plot, legend, {
     width: WIDTH,
     height: HEIGHT,
     marginLeft: 56,
@@ -78,27 +92,35 @@ export function linePlot(plot: LinePlot): string {
     marginBottom: 42,
     x: { ...scale(plot.x), grid: true },
     y: { ...scale(plot.y), grid: true, ...(plot.y.log === true ? {} : { zero: true }) },
-    color: colour,
+    color: colours(legend),
     marks: [
       Plot.areaY(bands, { x: 'x', y1: 'low', y2: 'high', fill: 'name', fillOpacity: 0.15 }),
       Plot.ruleY(levels, { y: 'y', stroke: 'currentColor', strokeDasharray: '5 4' }),
       Plot.text(levels, {
         y: 'y',
         text: 'label',
-        frameAnchor: 'right',
-        textAnchor: 'end',
+        frameAnchor: 'left',
+        textAnchor: 'start',
         dy: -7,
-        dx: -4,
+        dx: 4,
       }),
       Plot.ruleX(marks, { x: 'x', stroke: 'currentColor', strokeDasharray: '1 4' }),
       Plot.text(marks, { x: 'x', text: 'label', frameAnchor: 'top', textAnchor: 'start', dx: 4 }),
-      Plot.lineY(rows, { x: 'x', y: 'y', stroke: 'name', strokeWidth: 2.2 }),
+      Plot.lineY(
+        rows.filter(({ name }) => isDashed.get(name) === true),
+        { ...line, strokeDasharray: '7 4' },
+      ),
+      Plot.lineY(
+        rows.filter(({ name }) => isDashed.get(name) !== true),
+        line,
+      ),
     ],
   });
 }
 
 export function barPlot(plot: BarPlot): string {
   const names = unique(plot.bars.flatMap((bar) => bar.parts.map((part) => part.name)));
+  const legend = names.map((name, index) => ({ name, colour: colourOf(index), dashed: false }));
   const rows = plot.bars.flatMap(({ label, parts }) => parts.map((part) => ({ label, ...part })));
   checkFinite(
     plot.title,
@@ -106,7 +128,7 @@ export function barPlot(plot: BarPlot): string {
   );
   const labels = plot.bars.map((bar) => bar.label);
   const longest = Math.max(0, ...labels.map((label) => label.length));
-  return drawn(plot, names, {
+  return drawn(plot, legend, {
     width: WIDTH,
     height: 70 + 34 * Math.max(1, labels.length),
     marginLeft: Math.min(280, 16 + 7 * longest),
@@ -114,12 +136,16 @@ export function barPlot(plot: BarPlot): string {
     marginBottom: 42,
     x: { ...scale(plot.x), grid: true },
     y: { domain: labels, label: null },
-    color: { domain: names, range: names.map((_, index) => colourOf(index)) },
+    color: colours(legend),
     marks: [
       Plot.barX(rows, { x: 'value', y: 'label', fill: 'name', insetTop: 3, insetBottom: 3 }),
       Plot.ruleX([0], { stroke: 'currentColor' }),
     ],
   });
+}
+
+function colours(legend: readonly LegendEntry[]): Plot.ScaleOptions {
+  return { domain: legend.map(({ name }) => name), range: legend.map(({ colour }) => colour) };
 }
 
 function scale(axis: Axis): Plot.ScaleOptions {
@@ -137,7 +163,7 @@ const TITLE_HEIGHT = 30;
 /** The plot with its title and legend, as one picture. */
 function drawn(
   { title, description }: { readonly title: string; readonly description: string },
-  names: readonly string[],
+  entries: readonly LegendEntry[],
   options: Plot.PlotOptions,
 ): string {
   const { document } = parseHTML('<!doctype html><html><body></body></html>');
@@ -148,7 +174,7 @@ function drawn(
     style: { background: 'none', fontFamily: FONT_FAMILY, fontSize: '12px' },
   });
   const width = options.width ?? WIDTH;
-  const legend = legendOf(names, width);
+  const legend = legendOf(entries, width);
   const top = TITLE_HEIGHT + legend.height;
   const height = top + (options.height ?? HEIGHT);
   inner.setAttribute('y', String(top));
@@ -169,14 +195,14 @@ const STYLE =
   `@media (prefers-color-scheme:dark){.dxpu-figure .paper{fill:${DARK.paper}}.dxpu-figure .ink{color:${DARK.ink};fill:${DARK.ink}}}`;
 
 function legendOf(
-  names: readonly string[],
+  entries: readonly LegendEntry[],
   width: number,
 ): { readonly markup: string; readonly height: number } {
-  if (names.length < 2) return { markup: '', height: 0 };
+  if (entries.length < 2) return { markup: '', height: 0 };
   const parts: string[] = [];
   let x = 16;
   let row = 0;
-  for (const [index, name] of names.entries()) {
+  for (const { name, colour, dashed } of entries) {
     const wide = 26 + 7 * name.length;
     if (x > 16 && x + wide > width) {
       x = 16;
@@ -184,12 +210,17 @@ function legendOf(
     }
     const y = TITLE_HEIGHT + row * LEGEND_ROW;
     parts.push(
-      `<rect x="${x}" y="${y}" width="12" height="12" fill="${colourOf(index)}"/>` +
+      swatch(x, y, colour, dashed) +
         `<text x="${x + 17}" y="${y + 10.5}" font-size="12" font-family="${FONT_FAMILY}">${escapeMarkup(name)}</text>`,
     );
     x += wide;
   }
   return { markup: parts.join(''), height: (row + 1) * LEGEND_ROW + 4 };
+}
+
+function swatch(x: number, y: number, colour: string, dashed: boolean): string {
+  if (!dashed) return `<rect x="${x}" y="${y}" width="12" height="12" fill="${colour}"/>`;
+  return `<path d="M${x} ${y + 6}h4m3 0h5" stroke="${colour}" stroke-width="3" fill="none"/>`;
 }
 
 function colourOf(index: number): string {

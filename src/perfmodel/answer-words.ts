@@ -1,0 +1,178 @@
+/** The words every form of the answer uses: text, page, plot. */
+import * as figures from '#report/figures';
+import type { Budget, Causes, LinkFigures, Prediction, TraceFigures } from './prediction.ts';
+
+/** In the order in which they are drawn. */
+export const CAUSE_WORDS: readonly { readonly key: keyof Causes; readonly word: string }[] = [
+  { key: 'fetchNs', word: 'command fetch' },
+  { key: 'doorbellNs', word: 'doorbell' },
+  { key: 'htodNs', word: 'HtoD copies' },
+  { key: 'dtohNs', word: 'DtoH copies' },
+  { key: 'waitNs', word: 'host waits' },
+  { key: 'peerNs', word: 'peer copies' },
+];
+
+const FORMAT_WORDS: Readonly<Record<TraceFigures['format'], string>> = {
+  kineto: 'PyTorch profiler (Kineto)',
+  nsys: 'Nsight Systems',
+  nvprof: 'nvprof',
+  tensorflow: 'TensorFlow timeline',
+  synthetic: 'SYNTHETIC: a made-up trace, not a measurement',
+};
+
+/** Where a trace comes from and what it spans: `PyTorch profiler (Kineto), Tesla V100, 730 ms`. */
+export function originWords({ format, gpus, spanNs }: TraceFigures): string {
+  const kinds = [...new Set(gpus)];
+  const shown = kinds.slice(0, MAX_GPU_KINDS).join(', ');
+  const more = kinds.length > MAX_GPU_KINDS ? ` and ${kinds.length - MAX_GPU_KINDS} more` : '';
+  const gpu = format === 'synthetic' || kinds.length === 0 ? [] : [`${shown}${more}`];
+  return [FORMAT_WORDS[format], ...gpu, figures.duration(spanNs)].join(', ');
+}
+
+const MAX_GPU_KINDS = 2;
+
+/** Stands behind a figure that is recalled, not confirmed. */
+const MARK = '*';
+
+/** What a `*` behind a figure means; empty where the link has none. */
+export function recalledWords(links: readonly LinkFigures[]): string {
+  if (links.every(({ recalled }) => recalled.length === 0)) return '';
+  return (
+    `${MARK} recalled of the DxPU paper, not confirmed by a source: ` +
+    'give your own with --link or the options of the link'
+  );
+}
+
+function marked(link: LinkFigures, fields: readonly string[], text: string): string {
+  return fields.some((field) => link.recalled.includes(field)) ? text + MARK : text;
+}
+
+/** The whole round trip. */
+export function rttWords(link: LinkFigures): string {
+  return marked(link, ['nativeRttNs', 'addedRttNs'], figures.duration(link.rttNs));
+}
+
+/** All parameters of a link, recalled ones marked. */
+export function linkWords(link: LinkFigures): string {
+  const native = marked(link, ['nativeRttNs'], figures.duration(link.nativeRttNs));
+  const added = marked(link, ['addedRttNs'], figures.duration(link.addedRttNs));
+  return [
+    `round trip ${rttWords(link)} (native ${native} + added ${added})`,
+    deviceWords(link),
+    ...pathWords(link),
+  ].join(', ');
+}
+
+function deviceWords(link: LinkFigures): string {
+  return [
+    `${marked(link, ['tags'], figures.count(link.tags))} tags`,
+    `MRRS ${marked(link, ['mrrsBytes'], `${link.mrrsBytes} B`)}`,
+    `MPS ${marked(link, ['mpsBytes'], `${link.mpsBytes} B`)}`,
+    marked(link, ['generation', 'lanes'], `gen ${link.generation} x${link.lanes}`),
+  ].join(', ');
+}
+
+function pathWords(link: LinkFigures): string[] {
+  const { networkGbps, sharing, fetches } = link;
+  const network =
+    networkGbps === null
+      ? []
+      : [`network ${marked(link, ['networkGbps'], `${figures.threeDigits(networkGbps)} Gb/s`)}`];
+  return [
+    ...network,
+    ...(sharing === 1 ? [] : [`shared by ${sharing} GPUs`]),
+    ...(fetches === 1 ? [] : [`${fetches} fetches a submission`]),
+  ];
+}
+
+/** A figure, or a dash where there is none. */
+export function percentOr(value: number | null | undefined): string {
+  return value === null || value === undefined ? '-' : figures.percent(value);
+}
+
+/** The largest round trip of a budget: a time, `none` (nothing keeps it), `any`, or a dash. */
+export function maxRttWords(budget: Budget, estimate: 'additive' | 'replay'): string {
+  const ns = budget[`${estimate}MaxRttNs`];
+  if (ns !== null) return figures.duration(ns);
+  switch (budget[`${estimate}Reason`]) {
+    case 'unreachable':
+      return 'none';
+    case 'unlimited':
+      return 'any';
+    default:
+      return '-';
+  }
+}
+
+/** The overhead the verdict is about. */
+export function mainOverheadPct({ additive, replay }: Prediction): number | null {
+  return replay === null ? additive.overheadPct : replay.overheadPct;
+}
+
+export function verdictWord({ verdict }: Prediction): string {
+  return { yes: 'fits', no: 'does not fit', unsure: 'unsure' }[verdict.within];
+}
+
+export interface CauseShare {
+  readonly word: string;
+  readonly ns: number;
+  readonly pct: number;
+}
+
+/** Causes that cost something, the largest first, as shares of their sum. */
+export function causeShares(causes: Causes): CauseShare[] {
+  const sum = CAUSE_WORDS.reduce((total, { key }) => total + causes[key], 0);
+  return CAUSE_WORDS.map(({ key, word }) => ({
+    word,
+    ns: causes[key],
+    pct: sum > 0 ? (100 * causes[key]) / sum : 0,
+  }))
+    .filter(({ ns }) => ns > 0)
+    .toSorted((a, b) => b.ns - a.ns);
+}
+
+/** The largest cause and its share, `command fetch 61 %`; a dash where nothing is lost. */
+export function mainCauseWords(prediction: Prediction): string {
+  const [first] = causeShares(prediction.causes);
+  return first === undefined ? '-' : `${first.word} ${figures.percent(Math.round(first.pct))}`;
+}
+
+/** What kind of workload it is, a name and a value each. */
+export function workloadRows({ trace, iterations }: Prediction): (readonly [string, string])[] {
+  const { copies, kernels } = trace;
+  const share = kernels > 0 ? (100 * trace.kernelsAtMost10us) / kernels : 0;
+  const often = (all: number, perS: number | null, inIterations: number | undefined): string => {
+    const rate = perS === null ? '' : `, ${figures.threeDigits(perS)} a second`;
+    const marks = trace.iterations;
+    const each =
+      inIterations === undefined || marks === 0
+        ? ''
+        : `, ${figures.threeDigits(inIterations / marks)} an iteration`;
+    return `${figures.count(all)}${rate}${each}`;
+  };
+  const copied = ({ count, bytes }: { count: number; bytes: number }): string =>
+    count === 0 ? 'none' : `${figures.bytes(bytes)} in ${figures.count(count)} copies`;
+  return [
+    [
+      'kernels',
+      kernels === 0
+        ? '0'
+        : `${figures.count(kernels)}, ${figures.percent(Math.round(share))} of them at most 10 µs`,
+    ],
+    [
+      'submissions',
+      often(trace.submissions, trace.submissionsPerS, iterations?.submissions) +
+        (trace.graphLaunches === 0
+          ? ''
+          : `; ${figures.count(trace.graphLaunches)} launches of graphs`),
+    ],
+    ['host waits', often(trace.hostWaits, trace.hostWaitsPerS, iterations?.hostWaits)],
+    ['HtoD copies', copied(copies.htod)],
+    ['DtoH copies', copied(copies.dtoh)],
+    ...(copies.ptop.count === 0 ? [] : [['peer copies', copied(copies.ptop)] as const]),
+    ['GPU busy', percentOr(trace.gpuBusyPct)],
+    ...(trace.iterations === 0
+      ? []
+      : [['iterations', `${figures.count(trace.iterations)} marked`] as const]),
+  ];
+}
