@@ -2,6 +2,12 @@
 
 export function bashScript(name: string): string {
   return `# bash completion for ${name}; needs no other package
+__${name}_values() {
+    local entry
+    while IFS= read -r entry; do
+        case "$entry" in :* | '') ;; *) COMPREPLY+=("\${entry%%$'\\t'*}") ;; esac
+    done <<< "$1"
+}
 __${name}_complete() {
     local line="\${COMP_LINE:0:COMP_POINT}" current="\${COMP_WORDS[COMP_CWORD]}" out directive entry
     local -a words
@@ -15,14 +21,12 @@ __${name}_complete() {
     case "$directive" in
         ${CompletionDirective.FILES})
             compopt -o filenames 2>/dev/null || true
+            __${name}_values "$out"
             while IFS= read -r entry; do COMPREPLY+=("$entry"); done < <(compgen -f -- "$current") ;;
         ${CompletionDirective.FOLDERS})
             compopt -o filenames 2>/dev/null || true
             while IFS= read -r entry; do COMPREPLY+=("$entry"); done < <(compgen -d -- "$current") ;;
-        *)
-            while IFS= read -r entry; do
-                case "$entry" in :* | '') ;; *) COMPREPLY+=("\${entry%%$'\\t'*}") ;; esac
-            done <<< "$out" ;;
+        *) __${name}_values "$out" ;;
     esac
 }
 complete -F __${name}_complete ${name}

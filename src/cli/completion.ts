@@ -6,6 +6,7 @@
 import tab from '@bomb.sh/tab';
 import type { Argument, Command, Option } from 'commander';
 import { bashScript, CompletionDirective } from './completion-bash.ts';
+import { linkProfileNames } from '#pcie/link-profile';
 import { knownProcesses, stateFolder } from './state-folder.ts';
 import type { PoolConnection } from './pool-connection.ts';
 import { allStatus, isProxy } from './status-report.ts';
@@ -161,7 +162,12 @@ async function valuesOf(taker: Option | Argument, place: Place): Promise<Complet
     case '--cert':
     case '--key':
     case 'file':
+    case 'trace':
+    case '--plot':
+    case '--html':
       return { directive: FILES, values: [] };
+    case '--link':
+      return { directive: FILES, values: among(linkProfileNames()).values };
     case '--dir':
     case '--state':
       return { directive: FOLDERS, values: [] };

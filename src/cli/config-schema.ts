@@ -124,7 +124,7 @@ export const peerEndpoint = endpoint.refine(
 );
 
 /** Turns a parser's error into the message of the field. */
-function guarded<I, O>(parse: (value: I) => O): (value: I, context: z.RefinementCtx) => O {
+export function guarded<I, O>(parse: (value: I) => O): (value: I, context: z.RefinementCtx) => O {
   return (value, context) => {
     try {
       return parse(value);

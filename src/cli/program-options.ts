@@ -7,7 +7,7 @@ import { OUTPUT_FORMATS, type OutputFormat, parseOutputFormat } from './output.t
 import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
 
 /** Wraps a parser so that its complaint is one of usage. */
-function checked<T>(parse: (text: string) => T): (text: string) => T {
+export function checked<T>(parse: (text: string) => T): (text: string) => T {
   return (text) => {
     try {
       return parse(text);
@@ -19,9 +19,11 @@ function checked<T>(parse: (text: string) => T): (text: string) => T {
 
 export const whole = (low: number, high: number): ((text: string) => number) =>
   checked((text) => parseWhole(text, low, high));
-export const outputFormat = checked((text: string): OutputFormat => {
+/** What `--output` takes of some commands: those that have it in an `--output` of their own. */
+export const CSV = 'csv';
+export const outputFormat = checked((text: string): OutputFormat | typeof CSV => {
   const format = parseOutputFormat(text);
-  if (format !== undefined) return format;
+  if (format !== undefined || text === CSV) return format ?? CSV;
   throw new DxpuError('invalid_argument', `Allowed choices are ${OUTPUT_FORMATS.join(', ')}.`);
 });
 export const name = checked(parseName);

@@ -43,6 +43,7 @@ describe('the command tree', () => {
       'capture',
       'fault link',
       'accel run',
+      'predict',
       'bandwidth',
       'decode',
       'replay',

@@ -3,10 +3,12 @@
  * errors come at once.
  */
 import { Argument, Command, Option } from 'commander';
-import { OUTPUT_FORMATS } from './output.ts';
+import { OUTPUT_FORMATS, UsageError } from './output.ts';
 import { addPool, poolCommand } from './program-pool.ts';
+import { addPredict } from './program-predict.ts';
 import { addCertificates, addTools } from './program-tools.ts';
 import {
+  CSV,
   duration,
   examples,
   outputFormat,
@@ -24,7 +26,15 @@ export function buildProgram(): Command {
     .description('GPUs decoupled from servers at the PCIe level and pooled')
     .version(version(), '--version')
     .exitOverride()
-    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureHelp({
+      showGlobalOptions: true,
+      sortSubcommands: false,
+      // What a command has in a form of its own is shown there.
+      visibleGlobalOptions: ({ options, parent }) =>
+        (parent?.parent ?? parent)?.options.filter(({ long }) =>
+          options.every((own) => own.long !== long),
+        ) ?? [],
+    })
     // Usage errors are reported in one place, in the asked form.
     .configureOutput({ outputError: () => {} })
     .addOption(
@@ -33,7 +43,13 @@ export function buildProgram(): Command {
         .argParser(outputFormat)
         .default('table'),
     )
-    .addOption(new Option('--debug', 'show where an error comes from; $DXPU_DEBUG'));
+    .addOption(new Option('--debug', 'show where an error comes from; $DXPU_DEBUG'))
+    .hook('preAction', (_program, command) => {
+      const own = command.options.find(({ long }) => long === '--output');
+      if (program.opts()['output'] === CSV && own === undefined) {
+        throw new UsageError(`--output csv is not a form of this command; see --help`);
+      }
+    });
   examples(program, [
     'dxpu up                             # a whole pool on this machine, in the background',
     'dxpu bind --gpus 2 --host h1 --wait # two GPU nodes for host h1',
@@ -45,6 +61,7 @@ export function buildProgram(): Command {
   addProcesses(program);
   addControl(program);
   addAccel(program);
+  addPredict(program);
   addTools(program);
   addCertificates(program);
   program

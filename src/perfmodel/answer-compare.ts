@@ -42,6 +42,7 @@ export function comparisonRows(predictions: readonly Prediction[]): Row[] {
       },
     ]);
   }
+  if (hasReplay) rows.push(['confidence', ({ replay }) => replay?.confidence ?? 'no replay']);
   rows.push(['lost most by', mainCauseWords]);
   rows.push(['helps most', ({ advice }) => advice[0]?.change ?? '-']);
   return rows;

@@ -29,9 +29,13 @@ const TONES = { yes: 'good', no: 'bad', unsure: 'unsure' } as const;
 
 /**
  * A page of all `predictions`, those of one trace together: what several have in common first, then
- * each trace. `madeBy` says by what, at the foot.
+ * each trace. `madeBy` says by what, at the foot; `missing` says of each trace without an answer why.
  */
-export function answerPage(predictions: readonly Prediction[], madeBy: string): string {
+export function answerPage(
+  predictions: readonly Prediction[],
+  madeBy: string,
+  missing: readonly string[] = [],
+): string {
   const byTrace = groupsOf(predictions);
   const [first] = predictions;
   const isOne = byTrace.length === 1;
@@ -43,6 +47,7 @@ export function answerPage(predictions: readonly Prediction[], madeBy: string): 
     subtitle,
     sections: [
       ...(isOne ? [] : [summarySection(predictions)]),
+      ...(missing.length === 0 ? [] : [{ heading: 'Without an answer', body: [list(missing)] }]),
       ...byTrace.flatMap((group) => traceSections(group, !isOne)),
       {
         heading: links.length === 1 ? 'The link' : 'The links',

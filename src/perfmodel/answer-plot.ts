@@ -45,15 +45,10 @@ export function overheadPicture(predictions: readonly Prediction[]): string {
   });
 }
 
-/** Up to what round trip the picture goes: past every link, and to where the budget is used up. */
+/** Up to what round trip the picture goes: to the end of the curves, or past every link. */
 function shownRttNs(predictions: readonly Prediction[]): number {
-  const longest = Math.max(...predictions.map(({ link }) => link.rttNs));
-  const kept = predictions.flatMap(({ budgets, verdict }) =>
-    budgets
-      .filter(({ overheadPct }) => overheadPct === verdict.budgetPct)
-      .map((budget) => budget.replayMaxRttNs ?? budget.additiveMaxRttNs ?? 0),
-  );
-  return Math.max(1.5 * longest, Math.min(4 * longest, 1.15 * Math.max(0, ...kept)));
+  const ends = predictions.map(({ link, curve }) => curve?.at(-1)?.rttNs ?? 1.6 * link.rttNs);
+  return Math.max(...ends);
 }
 
 type Point = LineSeries['points'][number];
@@ -121,7 +116,9 @@ export function causesPicture(predictions: readonly Prediction[]): string {
       : most >= 1e6
         ? (['ms', 1e6] as const)
         : (['µs', 1e3] as const);
-  const shown = CAUSE_WORDS.filter(({ key }) => bars.some(({ causes }) => causes[key] > 0));
+  const shown = CAUSE_WORDS.map((cause, colour) => ({ ...cause, colour })).filter(({ key }) =>
+    bars.some(({ causes }) => causes[key] > 0),
+  );
   return barPlot({
     title: titled('Time lost, by cause', predictions),
     description: bars
@@ -130,7 +127,11 @@ export function causesPicture(predictions: readonly Prediction[]): string {
     x: { label: `added time, ${unit}`, ...(most > 0 ? {} : { domain: [0, 1] as const }) },
     bars: bars.map(({ label, causes }) => ({
       label,
-      parts: shown.map(({ key, word }) => ({ name: word, value: Math.max(0, causes[key]) / ns })),
+      parts: shown.map(({ key, word, colour }) => ({
+        name: word,
+        value: causes[key] / ns,
+        colour,
+      })),
     })),
   });
 }
@@ -147,8 +148,11 @@ function namesOf(predictions: readonly Prediction[]): string[] {
   );
 }
 
+/** The end of a path without what all traces are called. */
 function shortName(file: string): string {
-  return withoutMiddle(plainText(file.split(/[/\\]/).at(-1) ?? file), 26);
+  const name = file.split(/[/\\]/).at(-1) ?? file;
+  const bare = name.replace(/(?:\.pt)?(?:\.trace)?\.(?:json|sqlite|csv)(?:\.gz)?$/, '');
+  return withoutMiddle(plainText(bare === '' ? name : bare), 28);
 }
 
 function titled(text: string, predictions: readonly Prediction[]): string {

@@ -17,6 +17,8 @@ import {
   originWords,
   percentOr,
   recalledWords,
+  shareWords,
+  shortLinkWords,
   verdictWord,
   workloadRows,
 } from './answer-words.ts';
@@ -26,24 +28,51 @@ const INDENT = '  ';
 /** Beyond this, lines are harder to read, not easier. */
 const MOST_WIDTH = 100;
 
+/** How parts of the text are set off; each returns its text with nothing visible added. */
+export interface TextStyle {
+  readonly heading: (text: string) => string;
+  readonly verdict: (text: string, within: Prediction['verdict']['within']) => string;
+}
+
+const PLAIN: TextStyle = { heading: (text) => text, verdict: (text) => text };
+
 /** One trace and one link. No line is wider than `width`, or `LEAST_WIDTH` where that is more. */
-export function answerText(prediction: Prediction, width: number): string[] {
+export function answerText(
+  prediction: Prediction,
+  width: number,
+  style: TextStyle = PLAIN,
+): string[] {
   const room = Math.max(LEAST_WIDTH, Math.min(width, MOST_WIDTH));
+  const { link, verdict, advice } = prediction;
+  const parts: readonly (readonly [heading: string, body: readonly string[]])[] = [
+    ['Overhead, of the native time', overheadLines(prediction, room)],
+    ['Largest whole round trip that keeps', budgetLines(prediction, room)],
+    causesPart(prediction, room),
+    ['The workload', pairs(workloadRows(prediction), room)],
+    ['What would help, and the overhead it leaves', adviceLines(advice, room)],
+    ['Iterations', iterationLines(prediction, room)],
+    ['How sure this is', reasonLines(prediction, room)],
+    ['The link', linkLines(link, room)],
+    [
+      'Warnings',
+      items(
+        prediction.warnings.map(({ message }) => message),
+        room,
+      ),
+    ],
+  ];
   return [
     ...headingLines(prediction, room),
-    ...paragraph(`${prediction.link.name}: ${linkWords(prediction.link)}`, room, '', INDENT),
-    ...paragraph(recalledWords([prediction.link]), room, '', INDENT).filter((line) => line !== ''),
+    ...paragraph(`over ${shortLinkWords(link)}`, room, '', INDENT),
     '',
-    ...paragraph(`${verdictWord(prediction).toUpperCase()}: ${prediction.verdict.text}`, room),
-    '',
-    ...overheadLines(prediction, room),
-    ...budgetLines(prediction, room),
-    ...causeLines(prediction, room),
-    ...workloadLines(prediction, room),
-    ...adviceLines(prediction.advice, room),
-    ...iterationLines(prediction, room),
-    ...reasonLines(prediction, room),
-    ...warningLines(prediction, room),
+    ...paragraph(`${verdictWord(prediction).toUpperCase()}: ${verdict.text}`, room).map((line) =>
+      style.verdict(line, verdict.within),
+    ),
+    ...parts.flatMap(([heading, body]) =>
+      body.length === 0
+        ? []
+        : ['', ...paragraph(heading, room).map((line) => style.heading(line)), ...body],
+    ),
   ];
 }
 
@@ -69,11 +98,7 @@ function overheadLines(
         : `${figures.percent(low)} to ${figures.percent(high)}, `;
     rows.push(['replay', replay.overheadPct, `${range}confidence ${replay.confidence}`]);
   }
-  rows.push([
-    'additive',
-    additive.overheadPct,
-    replay === null ? 'nothing hides anything' : 'bound of the replay',
-  ]);
+  rows.push(['additive', additive.overheadPct, 'if nothing hides']);
   rows.push(['budget', budgetPct, '']);
   const most = Math.max(...rows.map(([, value]) => value ?? 0));
   const notes = Math.max(...rows.map(([, , note]) => displayWidth(note)));
@@ -86,7 +111,7 @@ function overheadLines(
         : `${padEnd(bar(value ?? 0, most, Math.min(30, wide)), Math.min(30, wide))}${INDENT}`;
     return `${head}${drawn}${note}`.trimEnd();
   });
-  return ['Overhead, of the native time', ...lines, ...windowLines(iterations, room), ''];
+  return [...lines, ...windowLines(iterations, room)];
 }
 
 /** The marked iterations beside the whole trace, whose beginning may be long. */
@@ -114,34 +139,26 @@ function budgetLines({ budgets, replay }: Prediction, room: number): string[] {
   ];
   const rows = [...(replay === null ? [] : [row('replay')]), row('additive')];
   const table = textTable(columns, rows, room - INDENT.length);
-  return ['Largest whole round trip that keeps', ...table.map(indented), ''];
+  return table.map((line) => `${INDENT}${line}`);
 }
 
-function causeLines({ causes, replay }: Prediction, room: number): string[] {
+/** Where the loss comes from, by the estimate that decides. */
+function causesPart({ causes, replay }: Prediction, room: number): [string, string[]] {
   const shares = causeShares(causes);
-  if (shares.length === 0) return ['Nothing is lost.', ''];
   const total = shares.reduce((sum, { ns }) => sum + ns, 0);
   const estimate = replay === null ? 'additive' : 'replay';
   const wide = Math.min(30, room - 2 - 13 - 2 - 6 - 2 - 8 - 2);
   const lines = shares.map(({ word, ns, pct }) =>
     [
       `${INDENT}${padEnd(word, 13)}`,
-      padStart(figures.percent(Math.round(pct)), 6),
+      padStart(shareWords(pct), 6),
       padStart(figures.duration(ns), 8),
       ...(wide < 6 ? [] : [bar(pct, 100, wide)]),
     ]
       .join(INDENT)
       .trimEnd(),
   );
-  return [
-    ...paragraph(`Where ${figures.duration(total)} are lost (${estimate})`, room),
-    ...lines,
-    '',
-  ];
-}
-
-function workloadLines(prediction: Prediction, room: number): string[] {
-  return ['The workload', ...pairs(workloadRows(prediction), room), ''];
+  return [`Where ${figures.duration(total)} are lost (${estimate})`, lines];
 }
 
 /** Names and values below each other. */
@@ -158,19 +175,16 @@ function pairs(rows: readonly (readonly [string, string])[], room: number): stri
 }
 
 function adviceLines(advice: readonly Advice[], room: number): string[] {
-  if (advice.length === 0) return [];
-  const lines = advice.flatMap((one, index) => {
+  return advice.flatMap((one) => {
     const pct = one.replayOverheadPct ?? one.additiveOverheadPct;
-    const number = `${index + 1}.`;
-    const left = `${INDENT}${padEnd(number, 2)} ${padStart(percentOr(pct), 6)}${INDENT}`;
+    const left = `${INDENT}${padStart(percentOr(pct), 7)}${INDENT}`;
     return paragraph(plainText(one.text), room, left, ' '.repeat(displayWidth(left)));
   });
-  return ['What would help, and the overhead it leaves', ...lines, ''];
 }
 
 function iterationLines({ perIteration }: Prediction, room: number): string[] {
   if (perIteration === undefined) return [];
-  if (perIteration.length === 0) return ['The trace marks no iterations.', ''];
+  if (perIteration.length === 0) return [`${INDENT}The trace marks none.`];
   const rows = perIteration.map((one) => [
     plainText(one.label),
     figures.duration(one.nativeSpanNs),
@@ -186,36 +200,35 @@ function iterationLines({ perIteration }: Prediction, room: number): string[] {
       align: 'right' as const,
     })),
   ];
-  return [...textTable(columns, rows, room), ''];
+  return textTable(columns, rows, room - INDENT.length).map((line) => `${INDENT}${line}`);
 }
 
 /** Why the replay is graded as it is, or missing. */
 function reasonLines({ replay, replayReason }: Prediction, room: number): string[] {
   if (replay === null) {
-    const reason = replayReason ?? 'the trace lacks what it needs';
-    return [...paragraph(`No replay: ${plainText(reason)}`, room, '', INDENT), ''];
+    const reason = plainText(replayReason ?? 'the trace lacks what it needs');
+    return paragraph(`No replay: ${reason}`, room, INDENT);
   }
-  const measured =
-    `Confidence ${replay.confidence}: ${figures.percent(replay.unexplainedPct)} of the critical path ` +
-    `explained by no known dependency, self-replay error ${figures.percent(replay.selfErrorPct)}, ` +
-    `residual ${figures.percent(replay.residualPct)}`;
+  const measured = pairs(
+    [
+      ['confidence', replay.confidence],
+      ['unexplained', `${figures.percent(replay.unexplainedPct)} of the critical path`],
+      ['self-replay', `${figures.percent(replay.selfErrorPct)} off the recorded span`],
+      ['residual', `${figures.percent(replay.residualPct)} of the span`],
+    ],
+    room,
+  );
+  return [...measured, ...items(replay.confidenceReasons, room)];
+}
+
+function linkLines(link: Prediction['link'], room: number): string[] {
+  const recalled = recalledWords([link]);
   return [
-    ...paragraph(measured, room, '', INDENT),
-    ...replay.confidenceReasons.flatMap((reason) =>
-      paragraph(plainText(reason), room, `${INDENT}- `, INDENT + INDENT),
-    ),
-    '',
+    ...paragraph(`${plainText(link.name)}: ${linkWords(link)}`, room, INDENT, INDENT + INDENT),
+    ...(recalled === '' ? [] : paragraph(recalled, room, INDENT, INDENT + INDENT)),
   ];
 }
 
-function warningLines({ warnings }: Prediction, room: number): string[] {
-  if (warnings.length === 0) return [];
-  const lines = warnings.flatMap(({ message }) =>
-    paragraph(plainText(message), room, `${INDENT}- `, INDENT + INDENT),
-  );
-  return ['Warnings', ...lines, ''];
-}
-
-function indented(line: string): string {
-  return `${INDENT}${line}`;
+function items(texts: readonly string[], room: number): string[] {
+  return texts.flatMap((text) => paragraph(plainText(text), room, `${INDENT}- `, INDENT + INDENT));
 }

@@ -1,5 +1,6 @@
 /** The words every form of the answer uses: text, page, plot. */
 import * as figures from '#report/figures';
+import { plainText } from '#report/text-width';
 import type { Budget, Causes, LinkFigures, Prediction, TraceFigures } from './prediction.ts';
 
 /** In the order in which they are drawn. */
@@ -50,6 +51,16 @@ function marked(link: LinkFigures, fields: readonly string[], text: string): str
 /** The whole round trip. */
 export function rttWords(link: LinkFigures): string {
   return marked(link, ['nativeRttNs', 'addedRttNs'], figures.duration(link.rttNs));
+}
+
+/** What of a link matters most: `dxpu-6.8us: round trip 6.8 µs*, HtoD 2.64 GB/s (native 12.1)`. */
+export function shortLinkWords(link: LinkFigures): string {
+  const { pooledReadGbytesPerS: pooled, nativeReadGbytesPerS: native } = link;
+  const rate = marked(link, ['tags', 'mrrsBytes', 'nativeRttNs'], figures.gbytesPerS(pooled));
+  return (
+    `${plainText(link.name)}: round trip ${rttWords(link)}, ` +
+    `HtoD ${rate} (native ${figures.threeDigits(native)})`
+  );
 }
 
 /** All parameters of a link, recalled ones marked. */
@@ -131,10 +142,16 @@ export function causeShares(causes: Causes): CauseShare[] {
     .toSorted((a, b) => b.ns - a.ns);
 }
 
+/** A share of a whole, to the percent. */
+export function shareWords(pct: number): string {
+  if (pct > 0 && pct < 0.5) return '<1 %';
+  return figures.percent(Math.round(pct));
+}
+
 /** The largest cause and its share, `command fetch 61 %`; a dash where nothing is lost. */
 export function mainCauseWords(prediction: Prediction): string {
   const [first] = causeShares(prediction.causes);
-  return first === undefined ? '-' : `${first.word} ${figures.percent(Math.round(first.pct))}`;
+  return first === undefined ? '-' : `${first.word} ${shareWords(first.pct)}`;
 }
 
 /** What kind of workload it is, a name and a value each. */
@@ -151,20 +168,18 @@ export function workloadRows({ trace, iterations }: Prediction): (readonly [stri
     return `${figures.count(all)}${rate}${each}`;
   };
   const copied = ({ count, bytes }: { count: number; bytes: number }): string =>
-    count === 0 ? 'none' : `${figures.bytes(bytes)} in ${figures.count(count)} copies`;
+    count === 0
+      ? 'none'
+      : `${figures.bytes(bytes)} in ${figures.count(count)} ${count === 1 ? 'copy' : 'copies'}`;
   return [
     [
       'kernels',
-      kernels === 0
-        ? '0'
-        : `${figures.count(kernels)}, ${figures.percent(Math.round(share))} of them at most 10 µs`,
+      kernels === 0 ? '0' : `${figures.count(kernels)}, ${shareWords(share)} of them at most 10 µs`,
     ],
     [
       'submissions',
       often(trace.submissions, trace.submissionsPerS, iterations?.submissions) +
-        (trace.graphLaunches === 0
-          ? ''
-          : `; ${figures.count(trace.graphLaunches)} launches of graphs`),
+        (trace.graphLaunches === 0 ? '' : `; graphs launched ${times(trace.graphLaunches)}`),
     ],
     ['host waits', often(trace.hostWaits, trace.hostWaitsPerS, iterations?.hostWaits)],
     ['HtoD copies', copied(copies.htod)],
@@ -175,4 +190,8 @@ export function workloadRows({ trace, iterations }: Prediction): (readonly [stri
       ? []
       : [['iterations', `${figures.count(trace.iterations)} marked`] as const]),
   ];
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${figures.count(count)} times`;
 }

@@ -10,6 +10,7 @@ import type { Timeline } from '#trace/timeline';
 import { sumOfCauses } from './additive.ts';
 import { advise, workloadChanges } from './advice.ts';
 import { droppedPct, gradeOf } from './confidence.ts';
+import { curveRttsNs } from './curve.ts';
 import { modelWarnings } from './model-warnings.ts';
 import type { Causes, LinkFigures, Prediction, WindowFigures } from './prediction.ts';
 import { PREDICTION_SCHEMA } from './prediction.ts';
@@ -31,6 +32,8 @@ export interface PredictOptions extends TermOptions {
   readonly budgetPct?: number;
   /** Whether each marked iteration is predicted on its own too. */
   readonly perIteration?: boolean;
+  /** Whether the overheads at other round trips are worked out too, for plots. */
+  readonly curve?: boolean;
 }
 
 /**
@@ -80,6 +83,8 @@ function wholeFile(
     const overheadPct = model.additiveOverheadPct(terms);
     const replay = replayAnswer(model, terms);
     const percents = [...new Set([...BUDGETS, options.budgetPct])].toSorted((a, b) => a - b);
+    const budgets = solveBudgets(model, terms, percents);
+    const rttsNs = options.curve === true ? curveRttsNs(link, budgets, options.budgetPct) : [];
     return {
       schema: PREDICTION_SCHEMA,
       trace: figures,
@@ -88,10 +93,11 @@ function wholeFile(
       replay,
       ...(model.replayReason === undefined ? {} : { replayReason: model.replayReason }),
       verdict: verdictOf(options.budgetPct, overheadPct, replay),
-      budgets: solveBudgets(model, terms, percents),
+      budgets,
       causes: replay?.causes ?? causes,
       advice: advise(model, link, options, changes),
       warnings,
+      ...(options.curve === true ? { curve: overheadCurve(model, terms, rttsNs) } : {}),
     };
   });
   return { lanes: model.lanes, predictions };
@@ -190,19 +196,18 @@ function ofWindows(
   };
 }
 
-/**
- * Both overheads at each whole round trip, for plots; null where an estimate cannot be given. A round
- * trip below the link's native one counts as native.
- */
-export function overheadCurve(
+/** Both overheads at whole round trips, none below the native one; null where an estimate is none. */
+function overheadCurve(
   model: WorkloadModel,
-  link: LinkProfile,
+  terms: Terms,
   rttsNs: readonly number[],
-  options: TermOptions = {},
-): { readonly additive: number | null; readonly replay: number | null }[] {
-  const terms = termsOf(link, options);
+): NonNullable<Prediction['curve']> {
   return rttsNs.map((rttNs) => {
-    const at = withAddedRtt(terms, Math.max(0, rttNs - link.nativeRttNs));
-    return { additive: model.additiveOverheadPct(at), replay: model.replayOverheadPct(at) };
+    const at = withAddedRtt(terms, rttNs - terms.nativeRttNs);
+    return {
+      rttNs,
+      additiveOverheadPct: model.additiveOverheadPct(at),
+      replayOverheadPct: model.replayOverheadPct(at),
+    };
   });
 }

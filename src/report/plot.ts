@@ -51,7 +51,12 @@ export interface BarPlot {
   /** A bar each, from top to bottom; its parts are stacked in this order. */
   readonly bars: readonly {
     readonly label: string;
-    readonly parts: readonly { readonly name: string; readonly value: number }[];
+    readonly parts: readonly {
+      readonly name: string;
+      readonly value: number;
+      /** Index into the colours, the same wherever the name is; by default each name has its own. */
+      readonly colour?: number;
+    }[];
   }[];
 }
 
@@ -119,8 +124,12 @@ export function linePlot(plot: LinePlot): string {
 }
 
 export function barPlot(plot: BarPlot): string {
-  const names = unique(plot.bars.flatMap((bar) => bar.parts.map((part) => part.name)));
-  const legend = names.map((name, index) => ({ name, colour: colourOf(index), dashed: false }));
+  const named = new Map(plot.bars.flatMap(({ parts }) => parts.map((part) => [part.name, part])));
+  const legend = [...named.values()].map(({ name, colour }, index) => ({
+    name,
+    colour: colourOf(colour ?? index),
+    dashed: false,
+  }));
   const rows = plot.bars.flatMap(({ label, parts }) => parts.map((part) => ({ label, ...part })));
   checkFinite(
     plot.title,
@@ -225,10 +234,6 @@ function swatch(x: number, y: number, colour: string, dashed: boolean): string {
 
 function colourOf(index: number): string {
   return SERIES_COLOURS[index % SERIES_COLOURS.length] ?? 'currentColor';
-}
-
-function unique(names: readonly string[]): string[] {
-  return [...new Set(names)];
 }
 
 function checkFinite(title: string, values: readonly number[]): void {

@@ -1,6 +1,7 @@
 /**
- * Tables in text that fit a terminal: a column gives way (its cells are wrapped, or lose their middle)
- * before anything runs over the edge; where even that is too wide, each row becomes a block of lines.
+ * Tables in text that fit a terminal: columns give way (their cells are wrapped, or lose their middle),
+ * then those that may be missed are left out, before anything runs over the edge; where even that is
+ * too wide, each row becomes a block of lines.
  */
 import { displayWidth, padEnd, padStart, paragraph, withoutMiddle, wrap } from './text-width.ts';
 
@@ -12,6 +13,8 @@ export interface TextColumn {
   readonly squeeze?: 'wrap' | 'middle';
   /** Columns it keeps when squeezed; 12 if left out. */
   readonly least?: number;
+  /** Left out where there is no room; the last one first. */
+  readonly optional?: boolean;
 }
 
 /** Narrower terminals are written to as if they were this wide. */
@@ -33,14 +36,17 @@ export function textTable(
     Math.max(displayWidth(title), ...rows.map((row) => displayWidth(row[index] ?? ''))),
   );
   const widths = squeezed(columns, natural, room);
-  if (widths === undefined) return rows.flatMap((row) => block(columns, row, room));
-  const header = columns.every(({ title }) => title === '')
-    ? []
-    : lineOf(
-        columns,
-        columns.map(({ title }) => title),
-        widths,
-      );
+  if (widths === undefined) {
+    const missed = columns.findLastIndex(({ optional }) => optional === true);
+    if (missed < 0) return rows.flatMap((row) => block(columns, row, room));
+    return textTable(
+      columns.toSpliced(missed, 1),
+      rows.map((row) => row.toSpliced(missed, 1)),
+      room,
+    );
+  }
+  const titles = columns.map(({ title }) => title);
+  const header = titles.every((title) => title === '') ? [] : lineOf(columns, titles, widths);
   return [...header, ...rows.flatMap((row) => lineOf(columns, row, widths))];
 }
 

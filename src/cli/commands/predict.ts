@@ -1,0 +1,175 @@
+import * as os from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { DxpuError } from '#base/errors';
+import type { Prediction } from '#perfmodel/prediction';
+import type { SyntheticName } from '#trace/synthetic';
+import { printNote, reportError, UsageError } from '../output.ts';
+import { checkFiles, type FileOptions, writeFiles } from '../predict-files.ts';
+import { jobName, type PredictJob } from '../predict-job.ts';
+import { type LinkOptions, linksOf } from '../predict-links.ts';
+import { type PredictFormat, PredictPrinter } from '../predict-printer.ts';
+import { Progress } from '../progress.ts';
+import { type Outcome, runJobs, type WorkerLike } from '../worker-pool.ts';
+
+export interface PredictCommandOptions extends LinkOptions, FileOptions {
+  readonly sharing: number;
+  readonly fetches: number;
+  readonly peers: 'box' | 'spread';
+  /** Percent. */
+  readonly budget: number;
+  readonly perIteration?: boolean;
+  readonly example?: SyntheticName;
+  readonly output: PredictFormat;
+  readonly debug?: boolean;
+}
+
+const PROGRESS_EVERY_MS = 100;
+/** What shells report of a process that a signal ended. */
+const EXIT_SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** `startWorker` is for tests. */
+export async function predict(
+  files: readonly string[],
+  options: PredictCommandOptions,
+  startWorker: () => WorkerLike = newWorker,
+): Promise<void> {
+  const jobs = jobsOf(files, options);
+  checkFiles(options, files, jobs.length * (jobs[0]?.links.length ?? 0));
+  const run = new PredictRun(jobs, options);
+  const stop = new AbortController();
+  let signalled: keyof typeof EXIT_SIGNALS | undefined;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    signalled = signal === 'SIGTERM' ? 'SIGTERM' : 'SIGINT';
+    stop.abort();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
+  const timer = setInterval(() => run.tellProgress(), PROGRESS_EVERY_MS);
+  try {
+    await runJobs<Prediction[]>(jobs, {
+      workers: os.availableParallelism(),
+      start: startWorker,
+      onProgress: (job, step, share) => run.atStep(job, step, share),
+      onOutcome: (job, outcome) => run.take(job, outcome),
+      signal: stop.signal,
+    });
+  } finally {
+    clearInterval(timer);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, onSignal);
+  }
+  await run.end(signalled);
+}
+
+/** Each file once, in the order given. */
+function jobsOf(files: readonly string[], options: PredictCommandOptions): PredictJob[] {
+  const { example, sharing, fetches, peers, budget, perIteration, plot, html } = options;
+  if (example !== undefined && files.length > 0) {
+    throw new UsageError('--example is a trace of its own: leave the files out, or leave it out');
+  }
+  if (example === undefined && files.length === 0) {
+    throw new UsageError('name a trace to read, or try one with --example');
+  }
+  const links = linksOf(options);
+  const traces =
+    example === undefined ? [...new Set(files)].map((file) => ({ file })) : [{ example }];
+  return traces.map((trace) => ({
+    trace,
+    links,
+    options: {
+      sharing,
+      fetches,
+      peers,
+      budgetPct: budget,
+      perIteration: perIteration === true,
+      curve: plot !== undefined || html !== undefined,
+    },
+  }));
+}
+
+/** What has come of the jobs so far, and what is said of it. */
+class PredictRun {
+  readonly #jobs: readonly PredictJob[];
+  readonly #options: PredictCommandOptions;
+  readonly #printer: PredictPrinter;
+  readonly #progress: Progress | undefined;
+  readonly #predictions: Prediction[] = [];
+  readonly #errors: DxpuError[] = [];
+  readonly #steps = new Map<number, string>();
+  #told = 0;
+
+  constructor(jobs: readonly PredictJob[], options: PredictCommandOptions) {
+    this.#jobs = jobs;
+    this.#options = options;
+    this.#printer = new PredictPrinter(options.output, jobs.length === 1);
+    const isWatched = process.stderr.isTTY || options.output === 'table';
+    this.#progress = isWatched ? new Progress(process.stderr) : undefined;
+  }
+
+  atStep(job: number, step: string, share: number): void {
+    this.#steps.set(
+      job,
+      `${step} ${this.#nameOf(job)}${share > 0 ? ` ${Math.floor(100 * share)} %` : ''}`,
+    );
+  }
+
+  tellProgress(): void {
+    this.#progress?.tell(() => {
+      const now = [...this.#steps.values()].join(', ');
+      return this.#jobs.length === 1 ? now : `${this.#told} of ${this.#jobs.length} done; ${now}`;
+    });
+  }
+
+  take(job: number, outcome: Outcome<Prediction[]>): void {
+    this.#steps.delete(job);
+    this.#told += 1;
+    this.#progress?.clear();
+    if ('result' in outcome) {
+      this.#predictions.push(...outcome.result);
+      this.#printer.add(outcome.result);
+      return;
+    }
+    const error = named(this.#nameOf(job), outcome.error);
+    this.#errors.push(error);
+    if (this.#jobs.length === 1) return;
+    const { output, debug } = this.#options;
+    reportError(error, output === 'csv' ? 'table' : output, debug === true);
+  }
+
+  /** The rest of what is printed and written. Throws the error of a trace that was the only one. */
+  async end(signalled: keyof typeof EXIT_SIGNALS | undefined): Promise<void> {
+    this.#progress?.clear();
+    const [error] = this.#errors;
+    if (error !== undefined && this.#jobs.length === 1) throw error;
+    await this.#printer.end();
+    const without = this.#jobs.length - this.#told + this.#errors.length;
+    if (without > 0 && this.#jobs.length > 1) {
+      process.exitCode = 1;
+      printNote(`dxpu: ${without} of ${this.#jobs.length} traces have no answer`);
+    }
+    if (signalled !== undefined) {
+      printNote('dxpu: interrupted');
+      process.exitCode = EXIT_SIGNALS[signalled];
+      return;
+    }
+    const missing = this.#errors.map(({ message }) => message);
+    const written = await writeFiles(this.#options, this.#predictions, missing);
+    for (const file of written) printNote(`wrote ${file}`);
+  }
+
+  #nameOf(job: number): string {
+    const one = this.#jobs[job];
+    return one === undefined ? '' : jobName(one);
+  }
+}
+
+/** An error that names its trace. */
+function named(name: string, error: DxpuError): DxpuError {
+  if (error.message.includes(name)) return error;
+  return new DxpuError(error.code, `${name}: ${error.message}`, {
+    details: { file: name, ...error.details },
+    cause: error.cause,
+  });
+}
+
+function newWorker(): WorkerLike {
+  return new Worker(new URL('../predict-worker.js', import.meta.url));
+}

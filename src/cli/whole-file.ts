@@ -1,0 +1,63 @@
+/** Files that are written whole or not at all, and never over something that is read. */
+import {
+  accessSync,
+  constants,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import * as path from 'node:path';
+import { DxpuError } from '#base/errors';
+import { fileProblem } from './file-problem.ts';
+
+/**
+ * Fails where `file` could not be written once the work is done: it is a folder, its folder is missing or
+ * closed to us, or it is one of `inputs`, under whatever name.
+ */
+export function checkTarget(file: string, inputs: readonly string[]): void {
+  const folder = path.dirname(path.resolve(file));
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' });
+  } catch (error) {
+    throw fileProblem('write', file, error);
+  }
+  const existing = realPath(file);
+  if (existing === undefined) return;
+  if (inputs.some((input) => realPath(input) === existing)) {
+    throw new DxpuError('invalid_argument', `${file} is one of the inputs: give another name`, {
+      details: { file },
+    });
+  }
+  const found = statSync(existing);
+  if (found.isFile()) return;
+  const what = found.isDirectory() ? 'a folder' : 'no regular file';
+  throw new DxpuError('invalid_argument', `cannot write ${file}: it is ${what}`, {
+    details: { file },
+  });
+}
+
+function realPath(file: string): string | undefined {
+  try {
+    return realpathSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces `file` in one step. What was there stays when it fails. */
+export function writeWhole(file: string, content: string | Uint8Array): void {
+  const temporary = path.join(
+    path.dirname(file),
+    `.${path.basename(file).slice(0, 200)}.${process.pid}.tmp`,
+  );
+  try {
+    writeFileSync(temporary, content, { flag: 'wx' });
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw fileProblem('write', file, error);
+  }
+}
