@@ -175,9 +175,9 @@ class NvprofReader {
 
   #stream(columns: NvprofColumns, field: (column: number) => string): number {
     // "GeForce GTX 950 (0)"
-    const match = /^(.*?)\s*\((\d{1,4})\)$/.exec(field(columns.device));
-    const device = Number(match?.[2] ?? 0);
-    this.#builder.gpu(device, match?.[1] ?? field(columns.device));
+    const [name, digits] = numberAtEnd(field(columns.device), '(', ')');
+    const device = Number(digits ?? 0);
+    this.#builder.gpu(device, name);
     const context = field(columns.context);
     const first = this.#contexts.get(device) ?? context;
     this.#contexts.set(device, first);
@@ -216,10 +216,15 @@ function workOf(label: string): {
   }
   if (/^\[.*memset\]$/i.test(label))
     return { kind: WORK_KIND.memset, name: 'Memset', correlation: 0 };
-  const kernel = /^(.*?)\s*\[(\d{1,10})\]$/.exec(label);
-  return {
-    kind: WORK_KIND.kernel,
-    name: kernel?.[1] ?? label,
-    correlation: Number(kernel?.[2] ?? 0),
-  };
+  const [name, digits] = numberAtEnd(label, '[', ']');
+  return { kind: WORK_KIND.kernel, name, correlation: Number(digits ?? 0) };
+}
+
+/** The text before, and the number, where the text ends in a number in brackets. */
+function numberAtEnd(text: string, open: string, close: string): [string, string?] {
+  const at = text.lastIndexOf(open);
+  const digits = text.slice(at + 1, -1);
+  return at >= 0 && text.endsWith(close) && /^\d{1,10}$/.test(digits)
+    ? [text.slice(0, at).trimEnd(), digits]
+    : [text];
 }
