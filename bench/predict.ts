@@ -1,0 +1,120 @@
+/**
+ * Reading a trace against reading its file and one whole `JSON.parse` of it, and the memory that takes.
+ * The trace is made up: training, as the PyTorch profiler writes it. Each side is a process of its own;
+ * runs of the two alternate.
+ *
+ *     npm run bench -- predict [--output json] [--size 300MB] [--blocks 5] [--file TRACE]
+ *
+ * `JSON.parse` takes no text beyond half a GB; for larger sizes the baseline is touching each byte once.
+ */
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { syntheticKineto } from '#trace/synthetic-kineto';
+import { type Figure, figure, type Pair, printFigures } from './support/figures.ts';
+import type { Side, SideResult } from './support/predict-side.ts';
+
+const SEED = 1;
+/** The longest string of V8 on 64-bit machines has 2^29 - 24 characters. */
+const MAX_PARSED_BYTES = 2 ** 29 - 24;
+const MB = 1e6;
+/** What is promised: 200 MB and 64 bytes for each event kept. */
+const memoryLimit = (events: number): number => 200 * MB + 64 * events;
+
+const { values: options } = parseArgs({
+  options: {
+    output: { type: 'string', default: 'text' },
+    size: { type: 'string', default: '300MB' },
+    blocks: { type: 'string', default: '5' },
+    file: { type: 'string' },
+  },
+});
+
+function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function bytesOf(size: string): number {
+  const match = /^(\d+(?:\.\d+)?)(MB|GB)$/i.exec(size);
+  if (match === null) {
+    note(`--size ${size}: give it in MB or GB, such as 300MB or 2GB`);
+    process.exit(2);
+  }
+  return Number(match[1]) * (match[2]?.toUpperCase() === 'GB' ? 1e9 : MB);
+}
+
+function write(file: string, bytes: number): void {
+  const descriptor = openSync(file, 'w');
+  try {
+    for (const piece of syntheticKineto(bytes, SEED)) writeSync(descriptor, piece);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function run(side: Side, file: string): SideResult {
+  const script = fileURLToPath(new URL('./support/predict-side.js', import.meta.url));
+  const output = execFileSync(process.execPath, ['--max-old-space-size=8192', script, side, file], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return JSON.parse(output) as SideResult;
+}
+
+function measure(file: string, blocks: number): Figure[] {
+  const bytes = statSync(file).size;
+  const canParse = bytes < MAX_PARSED_BYTES;
+  const baseline: Side = canParse ? 'parse' : 'read';
+  const against = canParse ? 'reading and one JSON.parse' : 'touching each byte';
+  const times: Pair[] = [];
+  const memory: Pair[] = [];
+  for (let block = 0; block < blocks; block += 1) {
+    note(`block ${block + 1} of ${blocks}`);
+    const base = run(baseline, file);
+    const ingest = run('ingest', file);
+    times.push({
+      value: ingest.ms,
+      baseline: base.ms,
+      cpu: { value: ingest.cpuNs, baseline: base.cpuNs },
+    });
+    memory.push({
+      value: ingest.peakRssBytes / MB,
+      baseline: memoryLimit(ingest.events) / MB,
+    });
+    note(
+      `  ${baseline} ${(base.ms / 1e3).toFixed(2)} s, CPU ${(base.cpuNs / 1e9).toFixed(2)} s, peak ${(base.peakRssBytes / MB).toFixed(0)} MB; ` +
+        `ingest ${(ingest.ms / 1e3).toFixed(2)} s, CPU ${(ingest.cpuNs / 1e9).toFixed(2)} s, peak ${(ingest.peakRssBytes / MB).toFixed(0)} MB, ${ingest.events} events kept`,
+    );
+  }
+  const name = `${(bytes / MB).toFixed(0)} MB`;
+  return [
+    figure(
+      `ingest of ${name} against ${against}`,
+      'ms',
+      times,
+      canParse ? 'ratio ≤ 1.0' : undefined,
+    ),
+    figure(
+      `peak memory, ${name}, against 200 MB + 64 B an event kept`,
+      'MB',
+      memory,
+      'ratio ≤ 1.0',
+    ),
+  ];
+}
+
+const folder = mkdtempSync(path.join(tmpdir(), 'dxpu-bench-'));
+try {
+  const file = options.file ?? path.join(folder, 'trace.json');
+  if (options.file === undefined) {
+    note(`writing a trace of ${options.size}`);
+    write(file, bytesOf(options.size));
+  }
+  const figures = measure(file, Math.max(1, Number(options.blocks)));
+  printFigures('predict', figures, options.output === 'json');
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
