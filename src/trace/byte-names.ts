@@ -1,6 +1,4 @@
 /** Names by their bytes, numbered in the order they come, so that a name is decoded once. */
-const SAMPLE = 24;
-
 export class ByteNames {
   /** 0 is free, otherwise the index of the name and 1; as many as a power of two. */
   #slots = new Uint32Array(256);
@@ -61,20 +59,10 @@ export class ByteNames {
   }
 }
 
-/** Of the length and some of the bytes: both ends and a sample between them. */
+/** Of all bytes: names often differ in one digit in their middle. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = end - start;
-  if (end - start <= 2 * SAMPLE) {
-    for (let i = start; i < end; i += 1) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
-  } else {
-    const stride = Math.floor((end - start) / SAMPLE);
-    for (let i = start; i < end; i += stride) {
-      hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
-    }
-    for (let i = end - SAMPLE; i < end; i += 1) {
-      hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
-    }
-  }
+  for (let i = start; i < end; i += 1) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 

@@ -10,6 +10,7 @@ import {
   CLOSE_OBJECT,
   COLON,
   COMMA,
+  isSpace,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
@@ -60,6 +61,8 @@ export class EventBoundary {
     this.#last = 0;
     this.#beforeLast = 0;
     this.#forget();
+    // The quote before the first byte may have been taken for the end of text.
+    this.#inKey = true;
   }
 
   /** Whether what was seen last closes the events, and the object around them if there is one. */
@@ -72,11 +75,39 @@ export class EventBoundary {
 
   /** From `from` on; `undefined`: not in this piece. */
   search(bytes: Uint8Array, from: number, end: number): Boundary | undefined {
-    for (let i = from; i < end; i += 1) {
+    let i = from;
+    while (i < end) {
+      if (this.#isIdle) i = this.#passOver(bytes, i, end);
+      if (i === end) break;
       const found = this.#take(bytes[i] as number, i + 1);
       if (found !== undefined) return found;
+      i += 1;
     }
     return undefined;
+  }
+
+  /** Whether only a quote or a brace can begin something. */
+  get #isIdle(): boolean {
+    return !this.#inKey && this.#key === undefined && this.#prefix.length === 0;
+  }
+
+  /** At the next byte that can begin something. */
+  #passOver(bytes: Uint8Array, from: number, end: number): number {
+    let last = this.#last;
+    let beforeLast = this.#beforeLast;
+    let i = from;
+    while (i < end) {
+      const byte = bytes[i] as number;
+      if (byte === QUOTE || byte === OPEN_OBJECT) break;
+      if (!isSpace(byte)) {
+        beforeLast = last;
+        last = byte;
+      }
+      i += 1;
+    }
+    this.#last = last;
+    this.#beforeLast = beforeLast;
+    return i;
   }
 
   #take(byte: number, position: number): Boundary | undefined {
@@ -101,7 +132,7 @@ export class EventBoundary {
       // Not a key that counts; where quotes are out of step this byte may begin one.
       this.#forget();
     }
-    if (byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)) return undefined;
+    if (isSpace(byte)) return undefined;
     if (this.#key !== undefined) {
       const found = this.#behindKey(this.#key, byte, position);
       if (found !== undefined) return found;
