@@ -14,7 +14,7 @@ describe('decimal', () => {
     ['1.5', 1.5],
     ['1e3', 1000],
     ['9007199254740991', Number.MAX_SAFE_INTEGER],
-    ['10159970886766084423', 10159970886766084423],
+    ['10159970886766084423', Number('10159970886766084423')],
   ])('reads %s', (text, value) => {
     expect(decimal(bytes(text), 2, end(text))).toBe(value);
   });

@@ -51,7 +51,14 @@ export async function readKineto(
   else if (end.cutOffAt !== undefined) reader.countTruncated(`byte ${end.cutOffAt} of the JSON`);
   reader.settle();
   if (reader.work === 0) throw nothingUsable(options.file, end, loss, reader);
-  return reader.finish();
+  const timeline = reader.finish();
+  if (timeline.work.count > 0) return timeline;
+  const why = timeline.warnings.map(({ message }) => message).join('; ');
+  throw new DxpuError(
+    'failed_precondition',
+    `${options.file} has no GPU work that can be used among its ${reader.events} events: ${why}. ${RECORD}.`,
+    { details: { file: options.file, offset: end.bytes, events: reader.events } },
+  );
 }
 
 function notATrace(file: string): DxpuError {
