@@ -1,4 +1,5 @@
 /** Small Nsight Systems exports: SQLite files with the tables a test asks for. */
+import { writeFileSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 
 export type NsysCell = number | bigint | string | null | Uint8Array;
@@ -8,9 +9,9 @@ export type NsysTables = Readonly<Record<string, readonly Readonly<Record<string
 
 /** Columns have no declared type, so that a cell keeps the type given. */
 export function writeNsysFile(path: string, tables: NsysTables): void {
-  const db = new Sqlite(path);
+  // In memory first: SQLite would wait for the disk at every step.
+  const db = new Sqlite(':memory:');
   try {
-    db.pragma('journal_mode = OFF');
     for (const [table, rows] of Object.entries(tables)) {
       const columns = Object.keys(rows[0] ?? { unused: 0 });
       const list = columns.map((column) => `"${column}"`).join(', ');
@@ -24,6 +25,7 @@ export function writeNsysFile(path: string, tables: NsysTables): void {
         }
       })();
     }
+    writeFileSync(path, db.serialize());
   } finally {
     db.close();
   }

@@ -9,6 +9,7 @@
 import { DxpuError } from '#base/errors';
 import { JsonEvents } from './json-events.ts';
 import type { EventsSink } from './json-events.ts';
+import { endOfValue } from './json-skip.ts';
 import { fileChunks } from './read-options.ts';
 import type { ReadOptions } from './read-options.ts';
 import { TimelineBuilder } from './timeline-builder.ts';
@@ -66,12 +67,15 @@ class TensorflowSink implements EventsSink {
     return this.#streams.size > 0;
   }
 
-  event(bytes: Uint8Array, start: number, end: number): void {
+  event(bytes: Uint8Array, start: number, limit: number): number {
+    const end = endOfValue(bytes, start, limit, 0);
+    if (end < 0) return -1;
     const event = parsed(bytes.subarray(start, end));
-    if (event === undefined)
-      this.#drop('malformed-events', 'events that are no objects were dropped');
-    else if (event['ph'] === 'M') this.#process(event);
+    if (event === undefined) {
+      this.builder.warnings.count('malformed-events', 'events that are no JSON were dropped');
+    } else if (event['ph'] === 'M') this.#process(event);
     else if (event['ph'] === 'X') this.#work(event);
+    return end;
   }
 
   field(): void {
@@ -88,10 +92,6 @@ class TensorflowSink implements EventsSink {
     this.builder.warnings.count('truncated', 'end of the file is missing', {
       place: `byte ${offset}`,
     });
-  }
-
-  #drop(code: string, message: string): void {
-    this.builder.warnings.count(code, message);
   }
 
   #process(event: JsonObject): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { checkTimeline } from '#testkit/timeline-check';
 import { CALL_KIND } from './call-kind.ts';
 import { TimelineBuilder } from './timeline-builder.ts';
 import { hostWaits, WORK_FLAG, WORK_KIND } from './timeline.ts';
@@ -256,4 +257,28 @@ it('iterations are in order of time, against the same 0', () => {
     { label: 'step 2', startNs: 100, endNs: 200 },
   ]);
   expect(codes(timeline)).toEqual([['dropped-negative-duration', 1]]);
+});
+
+describe('checkTimeline, which fuzzing relies on', () => {
+  const timeline = (): Timeline => {
+    const scene = new Scene();
+    scene.call('cudaLaunchKernel', 0, 5, 1);
+    scene.call('cudaFree', 10, 5);
+    scene.work(kernel, 6, 5, 1);
+    return scene.finish();
+  };
+  it('accepts what the builder makes', () => {
+    expect(() => checkTimeline(timeline())).not.toThrow();
+  });
+  it.each<readonly [string, (spoiled: Timeline) => unknown, RegExp]>([
+    ['a NaN', ({ work }) => work.startNs.fill(Number.NaN), /work 0 at NaN/],
+    ['a negative duration', ({ work }) => work.durationNs.fill(-1), /-1 ns long/],
+    ['an index that points nowhere', ({ work }) => work.call.fill(7), /calls of work: 7/],
+    ['calls that overlap', ({ calls }) => calls.durationNs.fill(11, 0, 1), /begins within/],
+    ['an event behind the end', ({ work }) => work.durationNs.fill(1e9), /behind the end/],
+  ])('refuses %s', (_, spoil, message) => {
+    const spoiled = timeline();
+    spoil(spoiled);
+    expect(() => checkTimeline(spoiled)).toThrow(message);
+  });
 });
