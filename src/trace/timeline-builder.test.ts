@@ -183,9 +183,9 @@ describe('what cannot be true', () => {
 
   it('so is work that outlasts all others while later work of its stream runs', () => {
     const scene = new Scene();
-    scene.work(kernel, 0, 1000e9);
-    scene.work(kernel, 100, 50);
-    scene.call('cudaDeviceSynchronize', 0, 200);
+    scene.call('cudaDeviceSynchronize', 0, 200, 9);
+    scene.work(kernel, 0, 1000e9, 9);
+    scene.work(kernel, 100, 50, 9);
     const timeline = scene.finish();
     expect([...timeline.work.durationNs]).toEqual([50]);
     expect(timeline.spanNs).toBe(200);
