@@ -1,5 +1,5 @@
 /**
- * Mutated traces of every format against their readers, in workers with a heap of 256 MB; 20,000 files
+ * Mutated traces of every format against their readers and the model, in workers with a heap of 256 MB; 20,000 files
  * by default.
  *
  *     npm run soak -- fuzz-traces [--count 20000] [--seed 1] [--workers 2]

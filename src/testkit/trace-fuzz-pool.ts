@@ -58,15 +58,27 @@ export async function fuzzInWorkers(options: FuzzInWorkersOptions): Promise<Trac
   }
 }
 
-function runWorker(script: URL, task: TraceFuzzTask, onFile: () => void): Promise<TraceFuzzResult> {
+async function runWorker(
+  script: URL,
+  task: TraceFuzzTask,
+  onFile: () => void,
+): Promise<TraceFuzzResult> {
   const worker = new Worker(script, {
     workerData: task,
     // What is built, also where the parent runs sources.
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
-  let seed = task.firstSeed;
-  return new Promise<TraceFuzzResult>((resolve, reject) => {
+  try {
+    return await resultOf(worker, task.firstSeed, onFile);
+  } finally {
+    await worker.terminate();
+  }
+}
+
+function resultOf(worker: Worker, firstSeed: number, onFile: () => void): Promise<TraceFuzzResult> {
+  let seed = firstSeed;
+  return new Promise((resolve, reject) => {
     const fail = (what: string, cause?: unknown): void => reject(new Error(what, { cause }));
     const stalled = (): void => fail(`seed ${seed}: not done after ${STALL_MS / 1000} s`);
     let timer = setTimeout(stalled, STALL_MS);
@@ -85,7 +97,5 @@ function runWorker(script: URL, task: TraceFuzzTask, onFile: () => void): Promis
       clearTimeout(timer);
       fail(`seed ${seed}: the worker ended`);
     });
-  }).finally(async () => {
-    await worker.terminate();
   });
 }

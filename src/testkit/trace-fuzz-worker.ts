@@ -1,5 +1,6 @@
 /** A worker thread of `fuzzInWorkers`: tells each seed before its file is read, then the result. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { checkPredictions } from './prediction-check.ts';
 import { fuzzTraces } from './trace-fuzz.ts';
 import type { TraceFuzzResult } from './trace-fuzz.ts';
 
@@ -17,9 +18,9 @@ export type TraceFuzzMessage =
 const { firstSeed, count, folder } = workerData as TraceFuzzTask;
 const tell = (message: TraceFuzzMessage): void => parentPort?.postMessage(message);
 try {
-  tell({
-    result: await fuzzTraces(firstSeed, count, { folder, onFile: (seed) => tell({ seed }) }),
-  });
+  const onFile = (seed: number): void => tell({ seed });
+  const options = { folder, onFile, use: checkPredictions };
+  tell({ result: await fuzzTraces(firstSeed, count, options) });
 } catch (error) {
   tell({ finding: error instanceof Error ? `${error.message}\n${stackOf(error)}` : String(error) });
 }
