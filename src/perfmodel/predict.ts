@@ -97,7 +97,7 @@ function wholeFile(
       causes: replay?.causes ?? causes,
       advice: advise(model, link, options, changes),
       warnings,
-      ...(options.curve === true ? { curve: overheadCurve(model, terms, rttsNs) } : {}),
+      ...(options.curve === true ? { curve: overheadCurve(model, link, rttsNs, options) } : {}),
     };
   });
   return { lanes: model.lanes, predictions };
@@ -196,14 +196,20 @@ function ofWindows(
   };
 }
 
-/** Both overheads at whole round trips, none below the native one; null where an estimate is none. */
-function overheadCurve(
-  model: WorkloadModel,
-  terms: Terms,
+/**
+ * Both overheads at whole round trips, for plots; null where an estimate cannot be given. A round trip
+ * below the link's native one counts as native. Given a model, nothing is built again.
+ */
+export function overheadCurve(
+  workload: Timeline | WorkloadModel,
+  link: LinkProfile,
   rttsNs: readonly number[],
+  options: TermOptions = {},
 ): NonNullable<Prediction['curve']> {
+  const terms = termsOf(link, options);
+  const model = workload instanceof WorkloadModel ? workload : new WorkloadModel(workload);
   return rttsNs.map((rttNs) => {
-    const at = withAddedRtt(terms, rttNs - terms.nativeRttNs);
+    const at = withAddedRtt(terms, Math.max(0, rttNs - terms.nativeRttNs));
     return {
       rttNs,
       additiveOverheadPct: model.additiveOverheadPct(at),
