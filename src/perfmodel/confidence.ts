@@ -13,7 +13,6 @@ export interface Evidence {
   /** Of all events, percent: dropped in reading. */
   readonly droppedPct: number;
   readonly rangePct: readonly [number, number];
-  readonly hasInferred: boolean;
   readonly hasStacks: boolean;
 }
 

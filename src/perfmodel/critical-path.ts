@@ -18,8 +18,6 @@ export interface CriticalPath {
   readonly causes: Causes;
   /** Time on the path that no known edge explains: lags, waits without a source, hand-overs. */
   readonly unexplainedNs: number;
-  /** Inferred edges on it. */
-  readonly inferredEdges: number;
 }
 
 const NODE = { callStart: 0, callEnd: 1, workStart: 2, workEnd: 3, beginning: 4 } as const;
@@ -41,7 +39,6 @@ class PathWalk {
   #row = -1;
   #slope = 0;
   #unexplainedNs = 0;
-  #inferredEdges = 0;
   readonly #causes = { doorbellNs: 0, fetchNs: 0, htodNs: 0, dtohNs: 0, peerNs: 0, waitNs: 0 };
 
   constructor(replay: Replay) {
@@ -71,7 +68,6 @@ class PathWalk {
       slope: this.#slope,
       causes: this.#causes,
       unexplainedNs: this.#unexplainedNs,
-      inferredEdges: this.#inferredEdges,
     };
   }
 
@@ -166,7 +162,6 @@ class PathWalk {
       binding = edge;
     }
     if (binding < 0) return;
-    if (((waits.edges.flags[binding] ?? 0) & EDGE.inferred) !== 0) this.#inferredEdges += 1;
     if (replay.terms !== null) this.#slope += WAIT_RTTS;
     this.#causes.waitNs += completionNs;
     this.#go(NODE.workEnd, waits.edges.source[binding] ?? 0);
@@ -191,15 +186,14 @@ class PathWalk {
     let edge = this.#firstEdge(lane, handOvers.target, call);
     for (; handOvers.target[edge] === call; edge += 1) {
       const atNs = replay.handOverNs(edge);
-      // What handed over explains more than the silence before.
-      if (atNs < latestNs || atNs < 0) continue;
+      // The thread's own gap is known, its hand-over is not; but for its first call nothing else is.
+      if (atNs < latestNs || (atNs === latestNs && this.#node !== NODE.beginning)) continue;
       latestNs = atNs;
       binding = edge;
     }
     if (binding >= 0) {
       const source = handOvers.source[binding] ?? 0;
       this.#unexplainedNs += recordedNs - (startNs[source] ?? 0) - (durationNs[source] ?? 0);
-      this.#inferredEdges += 1;
       this.#go(NODE.callEnd, source);
     } else if (this.#node === NODE.beginning) {
       this.#unexplainedNs += latestNs;

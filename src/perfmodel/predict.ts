@@ -112,7 +112,7 @@ function replayAnswer(model: WorkloadModel, terms: Terms): Prediction['replay'] 
   const without =
     graph.counts.inferred > 0 ? model.overheadWithoutInferredPct(replay, terms) : overheadPct;
   const ofSpan = (ns: number): number => (model.spanNs > 0 ? (100 * ns) / model.spanNs : 0);
-  const { violations, edges, unlaunched, inferred } = graph.counts;
+  const { violations, edges, unlaunched } = graph.counts;
   const evidence = {
     selfErrorPct: ofSpan(nativeSpanNs - model.spanNs),
     residualPct: ofSpan(lags.startsNs + lags.waitEndsNs),
@@ -124,7 +124,6 @@ function replayAnswer(model: WorkloadModel, terms: Terms): Prediction['replay'] 
     violationsPct: (100 * violations) / Math.max(1, edges + violations),
     unlaunchedPct: (100 * unlaunched) / Math.max(1, timeline.work.count),
     droppedPct: droppedPct(timeline),
-    hasInferred: inferred > 0,
     hasStacks: timeline.recordedStacks || timeline.recordedShapes,
   });
   return {

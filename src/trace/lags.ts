@@ -34,6 +34,22 @@ export function lagsWithout(graph: DependencyGraph, bits: number): Lags {
   return { skip, workNs, tailNs, startsNs, ownCostNs, waitEndsNs };
 }
 
+/** The same edges with no lags: work starts, and waits end, as soon as the edges let them. */
+export function edgesAlone(graph: DependencyGraph, lags: Lags): Lags {
+  const { waits, timeline } = graph;
+  const tailNs = lags.tailNs.map((tail, wait) => {
+    const kind = timeline.calls.kind[waits.call[wait] ?? 0] ?? 0;
+    return Math.min(tail, lags.ownCostNs[kind] ?? 0);
+  });
+  return {
+    ...lags,
+    workNs: new Float64Array(lags.workNs.length),
+    tailNs,
+    startsNs: 0,
+    waitEndsNs: 0,
+  };
+}
+
 function workLags(
   graph: DependencyGraph,
   skip: number,
