@@ -16,6 +16,9 @@ export interface Evidence {
   readonly hasStacks: boolean;
 }
 
+/** Warnings of readers that count places where events are missing. */
+const LOSSES: readonly string[] = ['truncated', 'damaged'];
+
 type Grade = (typeof CONFIDENCE)[number];
 
 interface Rule {
@@ -92,7 +95,7 @@ export function gradeOf(evidence: Evidence): {
 /** Of all events read, percent. */
 export function droppedPct(timeline: Timeline): number {
   const dropped = timeline.warnings
-    .filter(({ code }) => code.startsWith('dropped') || code === 'truncated')
+    .filter(({ code }) => code.startsWith('dropped') || LOSSES.includes(code))
     .reduce((sum, { count }) => sum + count, 0);
   const kept = timeline.calls.count + timeline.work.count;
   return dropped === 0 ? 0 : (100 * dropped) / (dropped + kept);

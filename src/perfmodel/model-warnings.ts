@@ -24,7 +24,9 @@ export function modelWarnings(
 ): TraceWarning[] {
   const warnings: TraceWarning[] = [...timeline.warnings];
   const add = (code: string, count: number, message: string): void => {
-    if (count > 0) warnings.push({ code, count, message });
+    // What the reader of the trace has told is not told twice.
+    const isTold = timeline.warnings.some((warning) => warning.code === code);
+    if (count > 0 && !isTold) warnings.push({ code, count, message });
   };
   const seen = countNames(timeline);
   add(
@@ -77,12 +79,7 @@ export function modelWarnings(
     );
   }
   if (graph !== undefined) {
-    const { unlaunched, unknownStreamWaits } = graph.counts;
-    add(
-      'no-launch',
-      unlaunched,
-      `${unlaunched} pieces of GPU work have no launch in the trace, and start when their stream lets them`,
-    );
+    const { unknownStreamWaits } = graph.counts;
     add(
       'unknown-stream-waits',
       unknownStreamWaits,
