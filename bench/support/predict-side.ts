@@ -1,22 +1,25 @@
 /**
  * One side of the predict benchmark, in a process of its own so that its peak memory is its own:
  *
- *     node predict-side.js parse|read|ingest FILE
+ *     node predict-side.js parse|read|ingest|predict FILE
  *
  * Prints one line of JSON, a `SideResult`.
  */
 import { readFileSync } from 'node:fs';
+import { DEFAULT_LINK_PROFILE_NAME, namedLinkProfile } from '#pcie/link-profile';
+import { predict } from '#perfmodel/predict';
 import { bytesOfFile } from '#trace/bytes-of-file';
 import { readKineto } from '#trace/kineto';
+import { readTrace } from '#trace/read-trace';
 import { now, Spent } from './spent.ts';
 
-export type Side = 'parse' | 'read' | 'ingest';
+export type Side = 'parse' | 'read' | 'ingest' | 'predict';
 
 export interface SideResult {
   readonly ms: number;
   readonly cpuNs: number;
   readonly peakRssBytes: number;
-  /** Of the file, for `parse`; kept in the timeline, for `ingest`. */
+  /** Of the file, for `parse`; kept in the timeline, for `ingest` and `predict`. */
   readonly events: number;
 }
 
@@ -36,6 +39,13 @@ const SIDES: Readonly<Record<string, (file: string) => number | Promise<number>>
   },
   ingest: async (file) => {
     const timeline = await readKineto(bytesOfFile(file), { file });
+    return timeline.calls.count + timeline.work.count;
+  },
+  /** What `dxpu predict` does for one file and the default link, up to the JSON it prints. */
+  predict: async (file) => {
+    const timeline = await readTrace(file);
+    const predictions = predict(timeline, [namedLinkProfile(DEFAULT_LINK_PROFILE_NAME)], { file });
+    if (JSON.stringify(predictions).length < 100) throw new Error('there is no prediction');
     return timeline.calls.count + timeline.work.count;
   },
 };

@@ -343,6 +343,7 @@ describe('readKineto', () => {
       JSON.stringify(JSON.parse(text.replace('NaN', '1'))),
     ]) {
       const timeline = await read(variant, 50);
+      // One piece of work has no launch.
       expect(codes(timeline)).toEqual(['no-launch']);
       expect(workOf(timeline)).toMatchObject([
         { name: 'twice', startNs: 10_000, durationNs: 2000, call: 0 },
