@@ -142,7 +142,7 @@ export class JsonEvents {
       const byte = piece[i] as number;
       switch (this.#phase) {
         case PHASE.events:
-          if (isSpace(byte) || byte === COMMA) i += 1;
+          if (isSpace(byte) || byte === COMMA) i = behindSeparators(piece, i + 1);
           else if (byte === CLOSE_ARRAY) {
             this.#phase = this.#isBare ? PHASE.after : PHASE.key;
             i += 1;
@@ -305,4 +305,11 @@ export class JsonEvents {
     }
     return found.position;
   }
+}
+
+/** Between events: missing ones do no harm. */
+function behindSeparators(bytes: Uint8Array, from: number): number {
+  let i = from;
+  while (i < bytes.length && (bytes[i] === COMMA || isSpace(bytes[i] as number))) i += 1;
+  return i;
 }

@@ -44,22 +44,24 @@ export type Arg = (typeof ARG)[keyof typeof ARG];
 const SLOTS = 19;
 const ALL = -1;
 
+/** All bytes of a short key in one number. */
+const codeOf = (key: string): number =>
+  Buffer.from(key).reduce((code, byte) => (code << 8) | byte, 0);
+const PH = codeOf('ph');
+const CAT = codeOf('cat');
+const NAME = codeOf('name');
+const PID = codeOf('pid');
+const TID = codeOf('tid');
+const TS = codeOf('ts');
+const DUR = codeOf('dur');
+const ARGUMENTS = codeOf('args');
+
 interface Key {
   readonly bytes: Uint8Array;
-  readonly slot: number;
+  readonly slot: Arg;
 }
 
-/** Keys by length. */
-function keysByLength(keys: Readonly<Record<string, number>>): readonly (readonly Key[])[] {
-  const byLength: Key[][] = Array.from({ length: 40 }, () => []);
-  for (const [key, slot] of Object.entries(keys)) {
-    byLength[key.length]?.push({ bytes: Buffer.from(key, 'latin1'), slot });
-  }
-  return byLength;
-}
-
-const FIELDS = keysByLength(FIELD);
-const ARGS = keysByLength({
+const ARG_KEYS: Readonly<Record<string, Arg>> = {
   correlation: ARG.correlation,
   device: ARG.device,
   stream: ARG.stream,
@@ -71,7 +73,12 @@ const ARGS = keysByLength({
   wait_on_stream: ARG.waitOnStream,
   wait_on_cuda_event_record_corr_id: ARG.recordCorrelation,
   name: ARG.name,
-});
+};
+const ARGS_BY_LENGTH: readonly (readonly Key[])[] = Array.from({ length: 40 }, (_, length) =>
+  Object.entries(ARG_KEYS)
+    .filter(([key]) => key.length === length)
+    .map(([key, slot]) => ({ bytes: Buffer.from(key), slot })),
+);
 
 export class KinetoEvent {
   /** Of the event last looked at; valid as long as they are. */
@@ -81,6 +88,8 @@ export class KinetoEvent {
   #start = 0;
   #limit = 0;
   #isWhole = false;
+  /** One bit a slot: whether it was found. */
+  #found = 0;
   readonly #starts = new Int32Array(SLOTS);
   readonly #ends = new Int32Array(SLOTS);
 
@@ -90,7 +99,7 @@ export class KinetoEvent {
     this.#start = start;
     this.#limit = limit;
     this.#isWhole = false;
-    this.#starts.fill(-1);
+    this.#found = 0;
     this.position = behindSpace(bytes, start + 1, limit);
     if (bytes[this.position] === CLOSE_OBJECT) this.#close(this.position + 1);
   }
@@ -101,7 +110,8 @@ export class KinetoEvent {
   }
 
   /**
-   * Reads the rest; a key that comes twice counts by its last value, as in JSON.parse.
+   * Reads the rest. A key that comes twice counts by its last value, as in JSON.parse, unless reading
+   * stopped at the first.
    * @returns false where it cannot.
    */
   readAll(): boolean {
@@ -120,10 +130,10 @@ export class KinetoEvent {
   }
 
   has(slot: Field | Arg): boolean {
-    return (this.#starts[slot] as number) >= 0;
+    return (this.#found & (1 << slot)) !== 0;
   }
 
-  /** Of the value as it is written, quotes included. */
+  /** Of the value as it is written, quotes included; means nothing where there is none. */
   start(slot: Field | Arg): number {
     return this.#starts[slot] as number;
   }
@@ -133,8 +143,7 @@ export class KinetoEvent {
   }
 
   isText(slot: Field | Arg): boolean {
-    const start = this.#starts[slot] as number;
-    return start >= 0 && this.bytes[start] === QUOTE;
+    return this.has(slot) && this.bytes[this.start(slot)] === QUOTE;
   }
 
   #close(end: number): boolean {
@@ -153,7 +162,7 @@ export class KinetoEvent {
       if (bytes[i] !== QUOTE) return false;
       const keyEnd = endOfText(bytes, i, limit);
       if (keyEnd < 0) return false;
-      const slot = slotOf(FIELDS, bytes, i + 1, keyEnd - 1);
+      const slot = fieldOf(bytes, i + 1, keyEnd - 1);
       const value = valueOfKey(bytes, keyEnd, limit);
       if (value < 0) return false;
       i =
@@ -162,6 +171,7 @@ export class KinetoEvent {
           : endOfValue(bytes, value, limit, 1);
       if (i < 0) return false;
       if (slot >= 0) {
+        this.#found |= 1 << slot;
         this.#starts[slot] = value;
         this.#ends[slot] = i;
       }
@@ -188,12 +198,13 @@ export class KinetoEvent {
       if (bytes[i] !== QUOTE) return -1;
       const keyEnd = endOfText(bytes, i, limit);
       if (keyEnd < 0) return -1;
-      const slot = slotOf(ARGS, bytes, i + 1, keyEnd - 1);
+      const slot = argOf(bytes, i + 1, keyEnd - 1);
       const value = valueOfKey(bytes, keyEnd, limit);
       if (value < 0) return -1;
       i = endOfValue(bytes, value, limit, 2);
       if (i < 0) return -1;
       if (slot >= 0) {
+        this.#found |= 1 << slot;
         this.#starts[slot] = value;
         this.#ends[slot] = i;
       }
@@ -209,13 +220,34 @@ export class KinetoEvent {
 }
 
 /** Of the key between the quotes; -1 where nobody needs it. */
-function slotOf(
-  keys: readonly (readonly Key[])[],
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-): number {
-  const candidates = keys[end - start];
+function fieldOf(bytes: Uint8Array, start: number, end: number): Field | -1 {
+  if (end - start > 4) return -1;
+  let code = 0;
+  for (let i = start; i < end; i += 1) code = (code << 8) | (bytes[i] as number);
+  switch (code) {
+    case PH:
+      return FIELD.ph;
+    case CAT:
+      return FIELD.cat;
+    case NAME:
+      return FIELD.name;
+    case PID:
+      return FIELD.pid;
+    case TID:
+      return FIELD.tid;
+    case TS:
+      return FIELD.ts;
+    case DUR:
+      return FIELD.dur;
+    case ARGUMENTS:
+      return FIELD.args;
+    default:
+      return -1;
+  }
+}
+
+function argOf(bytes: Uint8Array, start: number, end: number): Arg | -1 {
+  const candidates = ARGS_BY_LENGTH[end - start];
   if (candidates === undefined) return -1;
   for (let k = 0; k < candidates.length; k += 1) {
     const key = candidates[k] as Key;

@@ -13,6 +13,8 @@ import type { Timeline } from './timeline.ts';
 import { WORK_FLAG, WORK_KIND, type WorkKind } from './timeline.ts';
 import { TimelineBuilder } from './timeline-builder.ts';
 
+const PHASE_COMPLETE = 0x58;
+const PHASE_METADATA = 0x4d;
 /** Events by whose times the origin is chosen, so that one odd time at the head does not decide it. */
 const ORIGIN_SAMPLE = 101;
 /** More names than any program has; what comes after them goes by one name, so that memory is bounded. */
@@ -50,10 +52,22 @@ export class KinetoReader implements EventsSink {
   event(bytes: Uint8Array, start: number, limit: number): number {
     const event = this.#event;
     event.begin(bytes, start, limit);
-    if (!event.readTo(FIELD.cat)) return -1;
-    const end = event.has(FIELD.cat) ? this.#takeOrSkip(start) : this.#metadata();
+    if (!event.readTo(FIELD.ph)) return -1;
+    const end = this.#ofPhase(start);
     if (end >= 0) this.events += 1;
     return end;
+  }
+
+  /** X has a beginning and a length, M is metadata; nobody needs the others, which are many. */
+  #ofPhase(start: number): number {
+    const event = this.#event;
+    const phase = event.isText(FIELD.ph) ? event.bytes[event.start(FIELD.ph) + 1] : 0;
+    if (phase === PHASE_COMPLETE) return event.readTo(FIELD.cat) ? this.#takeOrSkip(start) : -1;
+    if (phase === PHASE_METADATA) {
+      if (!event.readAll()) return -1;
+      this.#places.metadata(event);
+    } else if (!event.skipRest()) return -1;
+    return event.position;
   }
 
   /** @returns where the event ends, or -1. */
@@ -177,7 +191,6 @@ export class KinetoReader implements EventsSink {
   /** All fields of the event are read. */
   #take(category: Category): void {
     const event = this.#event;
-    if (!this.#isComplete()) return;
     switch (category) {
       case CATEGORY.call:
         this.#call();
@@ -192,12 +205,6 @@ export class KinetoReader implements EventsSink {
       default:
         this.#work(category);
     }
-  }
-
-  /** Whether its phase is X: an event with a beginning and a length. */
-  #isComplete(): boolean {
-    const event = this.#event;
-    return event.isText(FIELD.ph) && event.bytes[event.start(FIELD.ph) + 1] === 0x58;
   }
 
   #work(category: Category): void {
@@ -263,14 +270,6 @@ export class KinetoReader implements EventsSink {
   #syncStream(arg: Arg): number {
     const event = this.#event;
     return event.has(arg) && this.#number(arg) >= 0 ? this.#places.stream(event, arg) : -1;
-  }
-
-  #metadata(): number {
-    const event = this.#event;
-    if (!event.readAll()) return -1;
-    const isMetadata = event.isText(FIELD.ph) && event.bytes[event.start(FIELD.ph) + 1] === 0x4d;
-    if (isMetadata) this.#places.metadata(event);
-    return event.position;
   }
 
   /** Number of the event's name; 0 is the name of those that have none. */

@@ -328,7 +328,7 @@ describe('readKineto', () => {
       '{}',
       huge,
       launch('"100"', 1, '"5"'),
-      `{"ph": "i", "ph": "X", "cat": "kernel", "name": "twice", "ts": 3, "ts": 110, "dur": 2, "args": {"correlation": 9, "correlation": 1}}`,
+      `{"ph": "X", "cat": "kernel", "name": "twice", "ts": 3, "ts": 110, "dur": 2, "args": {"correlation": 9, "correlation": 1}}`,
       '{"ph": "X", "cat": "kernel", "name": "no args", "pid": "GPU", "ts": 120, "dur": 0}',
       kinetoEvent('cpu_op', 'not needed', { ts: 1, dur: 'NaN' }),
     ];
