@@ -1,7 +1,7 @@
 /**
  * Small timelines written down by hand: host threads and streams as lists of calls and work, in ns.
  */
-import type { SyncRecord } from '#trace/timeline-builder';
+import type { SyncRecord } from '#trace/call-rows';
 import { TimelineBuilder } from '#trace/timeline-builder';
 import type { Timeline, WorkKind } from '#trace/timeline';
 import { WORK_KIND } from '#trace/timeline';

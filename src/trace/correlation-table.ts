@@ -22,6 +22,19 @@ export class CorrelationTable {
     }
   }
 
+  /** For the correlation ids of these rows; 0 is none of them. */
+  static forRows(rows: Uint32Array, correlation: { at(row: number): number }): CorrelationTable {
+    let first = Infinity;
+    let last = 0;
+    for (const row of rows) {
+      const id = correlation.at(row);
+      if (id === 0) continue;
+      first = Math.min(first, id);
+      last = Math.max(last, id);
+    }
+    return new CorrelationTable(Math.min(first, last), last, rows.length);
+  }
+
   /** -1 where nothing was set. */
   get(id: number): number {
     return this.#values[this.#entry(id)] ?? EMPTY;

@@ -221,8 +221,8 @@ describe('what cannot be true', () => {
     expect([...timeline.work.bytes]).toEqual([0, 0]);
     expect(timeline.submissions).toBe(2);
     expect(codes(timeline)).toEqual([
-      ['no-bytes', 2],
       ['no-correlation', 2],
+      ['no-bytes', 2],
     ]);
   });
 });

@@ -6,29 +6,23 @@
  * Times given are ns against an origin of the reader's choice, near the first event, so that they
  * keep whole nanoseconds. At most 64 bytes are held for each call or piece of work.
  */
-import { CALL_KIND, callKind } from './call-kind.ts';
-import { float64Column, uint32Column, uint8Column } from './column.ts';
+import type { SyncRecord } from './call-rows.ts';
+import { CallRows } from './call-rows.ts';
 import { CopyCalls } from './copy-calls.ts';
-import { CorrelationTable } from './correlation-table.ts';
 import { Dictionary } from './dictionary.ts';
 import { withoutEndless } from './endless-work.ts';
-import { keepOutermost } from './nested-calls.ts';
 import { plausibleWindow } from './plausible-window.ts';
 import { orderRows } from './row-order.ts';
-import type { Iteration, StreamInfo, ThreadInfo, Timeline, TraceFormat } from './timeline.ts';
-import type { CallColumns, WorkColumns, WorkKind } from './timeline.ts';
+import type {
+  Iteration,
+  StreamInfo,
+  ThreadInfo,
+  Timeline,
+  TraceFormat,
+  WorkKind,
+} from './timeline.ts';
 import { WarningCounts } from './warning-counts.ts';
-
-/** A synchronisation record: what the call with this correlation id waited for. */
-export interface SyncRecord {
-  readonly correlation: number;
-  /** The stream synchronised, or held up by a stream wait; -1 if not told. */
-  readonly stream: number;
-  /** Correlation id of the event-record call; 0 if not told. */
-  readonly recordCorrelation: number;
-  /** The stream on which the event was recorded; left out or -1 if not told. */
-  readonly recordStream?: number;
-}
+import { WorkRows } from './work-rows.ts';
 
 export class TimelineBuilder {
   readonly #format: TraceFormat;
@@ -46,19 +40,8 @@ export class TimelineBuilder {
   /** Absolute time of the reader's origin, ns since 1970. */
   originUnixNs: bigint | undefined;
 
-  readonly #callStart = float64Column();
-  readonly #callDuration = float64Column();
-  readonly #callThread = uint32Column();
-  readonly #callName = uint32Column();
-  readonly #callCorrelation = float64Column();
-  readonly #workStart = float64Column();
-  readonly #workDuration = float64Column();
-  readonly #workStream = uint32Column();
-  readonly #workKind = uint8Column();
-  readonly #workFlags = uint8Column();
-  readonly #workBytes = float64Column();
-  readonly #workName = uint32Column();
-  readonly #workCorrelation = float64Column();
+  readonly #calls = new CallRows();
+  readonly #work = new WorkRows();
 
   constructor(format: TraceFormat) {
     this.#format = format;
@@ -66,7 +49,7 @@ export class TimelineBuilder {
 
   /** Calls and pieces of work taken so far. */
   get count(): number {
-    return this.#callStart.count + this.#workStart.count;
+    return this.#calls.start.count + this.#work.start.count;
   }
 
   thread(pid: string, tid: string): number {
@@ -98,11 +81,7 @@ export class TimelineBuilder {
     correlation: number,
   ): void {
     if (!this.#isTime(startNs, durationNs)) return;
-    this.#callStart.push(startNs);
-    this.#callDuration.push(durationNs);
-    this.#callThread.push(thread);
-    this.#callName.push(name);
-    this.#callCorrelation.push(this.#correlation(correlation));
+    this.#calls.add(thread, name, startNs, durationNs, this.#correlation(correlation));
   }
 
   /** `bytes` 0 where the trace does not tell; `flags` are `WORK_FLAG` bits. */
@@ -117,14 +96,16 @@ export class TimelineBuilder {
     flags: number,
   ): void {
     if (!this.#isTime(startNs, durationNs)) return;
-    this.#workStart.push(startNs);
-    this.#workDuration.push(durationNs);
-    this.#workStream.push(stream);
-    this.#workKind.push(kind);
-    this.#workFlags.push(flags);
-    this.#workBytes.push(this.#bytes(bytes));
-    this.#workName.push(name);
-    this.#workCorrelation.push(this.#correlation(correlation));
+    this.#work.add(
+      stream,
+      kind,
+      name,
+      startNs,
+      durationNs,
+      this.#correlation(correlation),
+      this.#bytes(bytes),
+      flags,
+    );
   }
 
   addSync(record: SyncRecord): void {
@@ -166,39 +147,48 @@ export class TimelineBuilder {
 
   /** The builder is empty afterwards. */
   finish(): Timeline {
-    const window = plausibleWindow([this.#callStart, this.#workStart]);
+    const window = plausibleWindow([this.#calls.start, this.#work.start]);
     const inWindow = (startNs: number, durationNs: number): boolean =>
       startNs >= window.startNs && startNs + durationNs <= window.endNs;
     const callRows = orderRows(
-      this.#rows(this.#callStart, this.#callDuration, inWindow),
+      this.#rows(this.#calls.start, this.#calls.duration, inWindow),
       this.#threads.values.length,
-      this.#callThread,
-      this.#callStart,
-      this.#callDuration,
+      this.#calls.thread,
+      this.#calls.start,
+      this.#calls.duration,
     );
     const windowRows = orderRows(
-      this.#rows(this.#workStart, this.#workDuration, inWindow),
+      this.#rows(this.#work.start, this.#work.duration, inWindow),
       this.#streams.values.length,
-      this.#workStream,
-      this.#workStart,
+      this.#work.stream,
+      this.#work.start,
     );
     const workRows = this.#withoutEndless(callRows, windowRows);
     let originNs = Infinity;
-    for (const row of callRows) originNs = Math.min(originNs, this.#callStart.at(row));
-    for (const row of workRows) originNs = Math.min(originNs, this.#workStart.at(row));
+    for (const row of callRows) originNs = Math.min(originNs, this.#calls.start.at(row));
+    for (const row of workRows) originNs = Math.min(originNs, this.#work.start.at(row));
     if (originNs === Infinity) originNs = 0;
 
-    const joined = this.#calls(callRows, originNs);
-    const work = this.#work(workRows, originNs, joined.callOf, joined.calls.count);
-    const spanNs = Math.max(lastEnd(joined.calls), lastEnd(work.columns));
+    const { warnings } = this;
+    const names = this.#names.values;
+    const joined = this.#calls.take(callRows, originNs, names, this.#syncs, warnings);
+    const { calls } = joined;
+    const { work, submissions } = this.#work.take(
+      workRows,
+      originNs,
+      joined,
+      this.#copyCalls,
+      warnings,
+    );
+    const spanNs = Math.max(lastEnd(calls), lastEnd(work));
     return {
       format: this.#format,
-      calls: joined.calls,
-      work: work.columns,
-      submissions: work.submissions,
+      calls,
+      work,
+      submissions,
       threads: this.#threads.values,
       streams: this.#streams.values,
-      names: this.#names.values,
+      names,
       iterations: this.#marked(inWindow, originNs),
       gpus: this.#gpus,
       recordedStacks: this.recordedStacks,
@@ -207,7 +197,7 @@ export class TimelineBuilder {
         this.originUnixNs === undefined
           ? undefined
           : this.originUnixNs + BigInt(Math.round(originNs)),
-      warnings: this.warnings.list(),
+      warnings: warnings.list(),
       spanNs,
     };
   }
@@ -234,9 +224,9 @@ export class TimelineBuilder {
   }
 
   #withoutEndless(callRows: Uint32Array, workRows: Uint32Array): Uint32Array {
-    const calls = { rows: callRows, start: this.#callStart, duration: this.#callDuration };
-    const work = { rows: workRows, start: this.#workStart, duration: this.#workDuration };
-    const kept = withoutEndless(calls, work, this.#workStream);
+    const calls = { rows: callRows, start: this.#calls.start, duration: this.#calls.duration };
+    const work = { rows: workRows, start: this.#work.start, duration: this.#work.duration };
+    const kept = withoutEndless(calls, work, this.#work.stream);
     if (kept.length < workRows.length) {
       this.warnings.count(
         'dropped-endless',
@@ -245,129 +235,6 @@ export class TimelineBuilder {
       );
     }
     return kept;
-  }
-
-  #calls(
-    rows: Uint32Array,
-    originNs: number,
-  ): { readonly calls: CallColumns; readonly callOf: CorrelationTable } {
-    const kindOfName = Uint8Array.from(this.#names.values, callKind);
-    const { order, outermost, overlaps } = keepOutermost(
-      rows,
-      this.#callThread,
-      this.#callStart,
-      this.#callDuration,
-    );
-    if (overlaps > 0) {
-      this.warnings.count(
-        'overlapping-calls',
-        'calls that overlap another of their thread were shortened',
-        { by: overlaps },
-      );
-    }
-    const kind = new Uint8Array(order.length);
-    const callOf = tableFor(rows, this.#callCorrelation);
-    for (let position = 0; position < rows.length; position += 1) {
-      const row = rows[position] ?? 0;
-      const call = outermost[position] ?? 0;
-      const own = kindOfName[this.#callName.at(row)] ?? CALL_KIND.other;
-      // The outer call's kind counts, unless it says nothing.
-      if (kind[call] === CALL_KIND.other) kind[call] = own;
-      const correlation = this.#callCorrelation.at(row);
-      if (correlation === 0) continue;
-      const known = callOf.get(correlation);
-      if (known < 0) callOf.set(correlation, call);
-      else if (known !== call) {
-        this.warnings.count(
-          'duplicate-correlation',
-          'correlation ids that several calls share were joined to the first of them',
-        );
-      }
-    }
-    const startNs = this.#callStart.take(order);
-    const durationNs = this.#callDuration.take(order);
-    for (let call = 0; call < order.length; call += 1)
-      startNs[call] = (startNs[call] ?? 0) - originNs;
-    const thread = this.#callThread.take(order);
-    shorten(startNs, durationNs, thread);
-    const stream = new Int32Array(order.length).fill(-1);
-    const recordCall = new Int32Array(order.length).fill(-1);
-    for (const sync of this.#syncs) {
-      const call = callOf.get(sync.correlation);
-      if (call < 0) continue;
-      stream[call] = sync.stream;
-      if (sync.recordCorrelation === 0) continue;
-      const record = callOf.get(sync.recordCorrelation);
-      if (record < 0) continue;
-      recordCall[call] = record;
-      if ((sync.recordStream ?? -1) >= 0) stream[record] = sync.recordStream ?? -1;
-    }
-    const name = this.#callName.take(order);
-    const calls = {
-      count: order.length,
-      startNs,
-      durationNs,
-      thread,
-      kind,
-      name,
-      stream,
-      recordCall,
-    };
-    return { calls, callOf };
-  }
-
-  #work(
-    rows: Uint32Array,
-    originNs: number,
-    callOf: CorrelationTable,
-    calls: number,
-  ): { readonly columns: WorkColumns; readonly submissions: number } {
-    const call = new Int32Array(rows.length).fill(-1);
-    const submission = new Uint32Array(rows.length);
-    const ofCall = new Int32Array(calls).fill(-1);
-    const ofCorrelation = tableFor(rows, this.#workCorrelation);
-    let submissions = 0;
-    let unlaunched = 0;
-    for (let index = 0; index < rows.length; index += 1) {
-      const correlation = this.#workCorrelation.at(rows[index] ?? 0);
-      const launchedBy = correlation === 0 ? -1 : callOf.get(correlation);
-      let number = -1;
-      if (launchedBy >= 0) number = ofCall[launchedBy] ?? -1;
-      else if (correlation !== 0) number = ofCorrelation.get(correlation);
-      if (number < 0) {
-        number = submissions;
-        submissions += 1;
-        if (launchedBy >= 0) ofCall[launchedBy] = number;
-        else if (correlation !== 0) ofCorrelation.set(correlation, number);
-      }
-      call[index] = launchedBy;
-      if (launchedBy < 0) unlaunched += 1;
-      submission[index] = number;
-    }
-    // Without any calls that goes without saying.
-    if (unlaunched > 0 && calls > 0) {
-      this.warnings.count(
-        'no-launch',
-        'pieces of GPU work have no launch call in the trace: it came before, or is lost',
-        { by: unlaunched },
-      );
-    }
-    const startNs = this.#workStart.take(rows);
-    for (let row = 0; row < rows.length; row += 1) startNs[row] = (startNs[row] ?? 0) - originNs;
-    const columns = {
-      count: rows.length,
-      startNs,
-      durationNs: this.#workDuration.take(rows),
-      stream: this.#workStream.take(rows),
-      kind: this.#workKind.take(rows),
-      flags: this.#workFlags.take(rows),
-      bytes: this.#workBytes.take(rows),
-      name: this.#workName.take(rows),
-      call,
-      submission,
-    };
-    this.#copyCalls.correct(columns, (index) => this.#workCorrelation.at(rows[index] ?? 0));
-    return { columns, submissions };
   }
 
   #marked(
@@ -385,15 +252,6 @@ export class TimelineBuilder {
   }
 }
 
-/** Calls of one thread that overlap the next end where it begins. */
-function shorten(startNs: Float64Array, durationNs: Float64Array, thread: Uint32Array): void {
-  for (let call = 0; call + 1 < startNs.length; call += 1) {
-    if (thread[call] !== thread[call + 1]) continue;
-    const room = (startNs[call + 1] ?? 0) - (startNs[call] ?? 0);
-    if ((durationNs[call] ?? 0) > room) durationNs[call] = room;
-  }
-}
-
 function lastEnd(columns: {
   readonly count: number;
   readonly startNs: Float64Array;
@@ -404,17 +262,4 @@ function lastEnd(columns: {
     end = Math.max(end, (columns.startNs[row] ?? 0) + (columns.durationNs[row] ?? 0));
   }
   return end;
-}
-
-/** For the correlation ids of these rows; 0 is none of them. */
-function tableFor(rows: Uint32Array, correlation: { at(row: number): number }): CorrelationTable {
-  let first = Infinity;
-  let last = 0;
-  for (const row of rows) {
-    const id = correlation.at(row);
-    if (id === 0) continue;
-    first = Math.min(first, id);
-    last = Math.max(last, id);
-  }
-  return new CorrelationTable(Math.min(first, last), last, rows.length);
 }
