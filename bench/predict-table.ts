@@ -82,6 +82,12 @@ reported beside by \`dxpu predict\`.
 - **violations**: edges that recorded times contradict.
 - **unexplained**: share of the predicted critical path, at ${DEFAULT_US} µs added, that no known edge explains.
 
+Where edges alone miss by more than 1 %: event-sync-a100 lasts 0.37 ms, and its waits for a copy and an
+event end 17 µs after these in sum. The two decode traces of MI300X begin while the GPU still works on
+what was launched before the recording (for 463 ms and 8 ms), so that their first work starts late for
+no reason the trace holds. So does work of the two ranks of recsys, by up to 65 ms, but not on the
+critical path: hence their residual.
+
 | trace | native span ms | self % | edges alone % | residual % | violations | unexplained % | confidence |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 ${rows.map(evidence).join('\n')}
