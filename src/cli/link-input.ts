@@ -37,6 +37,9 @@ export function profileOf({ rttNs, ...input }: LinkInput): LinkProfile {
 /** What is wrong with the field, without the field. */
 export function complaint(error: unknown): { readonly field: string; readonly text: string } {
   const { message, details } = DxpuError.from(error);
-  const field = String(details['field'] ?? '');
-  return { field, text: message.replace(/^(?:link profile: )?\w+ (?=is )/, '') };
+  const { field } = details;
+  return {
+    field: typeof field === 'string' ? field : '',
+    text: message.replace(/^(?:link profile: )?\w+ (?=is )/, ''),
+  };
 }

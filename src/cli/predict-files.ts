@@ -1,6 +1,5 @@
-/** The picture and the page `dxpu predict` writes. */
-import { answerPage } from '#perfmodel/answer-page';
-import { answerPlot, MAX_PLOTTED } from '#perfmodel/answer-plot';
+/** The picture and the page `dxpu predict` writes. What draws them is slow to load. */
+import { MAX_PLOTTED } from '#perfmodel/answer-words';
 import type { Prediction } from '#perfmodel/prediction';
 import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
@@ -45,6 +44,7 @@ export async function writeFiles(
   if (predictions.length === 0) return [];
   if (plot !== undefined) writeWhole(plot, await picture(plot, predictions));
   if (html !== undefined) {
+    const { answerPage } = await import('#perfmodel/answer-page');
     writeWhole(html, answerPage(predictions, `Made by dxpu ${version()} predict.`, missing));
   }
   return [plot, html].flatMap((file) => file ?? []);
@@ -54,6 +54,7 @@ async function picture(
   file: string,
   predictions: readonly Prediction[],
 ): Promise<string | Uint8Array> {
+  const { answerPlot } = await import('#perfmodel/answer-plot');
   const svg = answerPlot(predictions);
   if (!/\.png$/i.test(file)) return svg;
   const { pngOf } = await import('#report/png');

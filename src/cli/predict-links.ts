@@ -9,7 +9,6 @@ import {
   linkProfileNames,
   namedLinkProfile,
 } from '#pcie/link-profile';
-import { readLinkFile } from './link-file.ts';
 import { complaint, type LinkInput, merged, profileOf } from './link-input.ts';
 import { UsageError } from './output.ts';
 
@@ -44,7 +43,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
  * A profile for each `--link`, in their order, or the usual one; names are unique. Throws `UsageError`
  * for an option that is wrong, `DxpuError` for a file or a name.
  */
-export function linksOf(options: LinkOptions): LinkProfile[] {
+export async function linksOf(options: LinkOptions): Promise<LinkProfile[]> {
   if (options.rtt !== undefined && options.addedRtt !== undefined) {
     throw new UsageError('--rtt and --added-rtt exclude each other: --rtt is the whole round trip');
   }
@@ -55,12 +54,12 @@ export function linksOf(options: LinkOptions): LinkProfile[] {
     const usual = { extends: DEFAULT_LINK_PROFILE_NAME };
     return [isChanged ? changed({ ...usual, name: 'custom' }, over) : profileOf(usual)];
   }
-  const links = named.map((word) => {
-    const under = inputNamed(word);
-    return isChanged
-      ? changed({ ...under, name: `${under.name} changed` }, over)
-      : profileOf(under);
-  });
+  const links: LinkProfile[] = [];
+  for (const word of named) {
+    const under = await inputNamed(word);
+    const name = `${under.name} changed`;
+    links.push(isChanged ? changed({ ...under, name }, over) : profileOf(under));
+  }
   return withUniqueNames(links);
 }
 
@@ -88,10 +87,12 @@ function changed(under: LinkInput, over: LinkInput): LinkProfile {
   }
 }
 
-function inputNamed(word: string): LinkInput & { readonly name: string } {
+async function inputNamed(word: string): Promise<LinkInput & { readonly name: string }> {
   const names = linkProfileNames();
   if (names.includes(word)) return { extends: word, name: namedLinkProfile(word).name };
   if (existsSync(word)) {
+    // With all that checks configurations; rarely asked for.
+    const { readLinkFile } = await import('./link-file.ts');
     const { name = path.basename(word).replace(/\.(?:ya?ml|json)$/, ''), ...input } =
       readLinkFile(word);
     return { ...input, name };

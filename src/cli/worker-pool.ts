@@ -23,6 +23,8 @@ export interface PoolOptions<R> {
   readonly workers: number;
   readonly start: () => WorkerLike;
   readonly onProgress?: (job: number, step: string, share: number) => void;
+  /** A job has ended; its outcome may have to wait for those before it. */
+  readonly onEnd?: (job: number) => void;
   /** In the order of the jobs, each as soon as it and those before it are done. */
   readonly onOutcome: (job: number, outcome: Outcome<R>) => void;
   /** Ends all workers; what is not done is left out. */
@@ -111,6 +113,7 @@ class Pool<R> {
 
   #tell(job: number, outcome: Outcome<R>): void {
     this.#outcomes.set(job, outcome);
+    this.#options.onEnd?.(job);
     for (;;) {
       const next = this.#outcomes.get(this.#nextTold);
       if (next === undefined) return;

@@ -11,10 +11,11 @@ import {
   table,
 } from '#report/html-page';
 import { comparisonRows } from './answer-compare.ts';
-import { causesPicture, MAX_PLOTTED, overheadPicture } from './answer-plot.ts';
+import { causesPicture, overheadPicture } from './answer-plot.ts';
 import { totalWords } from './answer-summary.ts';
 import {
   linkWords,
+  MAX_PLOTTED,
   mainCauseWords,
   maxRttWords,
   originWords,

@@ -4,11 +4,9 @@ import * as figures from '#report/figures';
 import { barPlot, linePlot, type LineSeries } from '#report/plot';
 import { stacked } from '#report/stack';
 import { plainText, withoutMiddle } from '#report/text-width';
-import { CAUSE_WORDS, mainOverheadPct, percentOr } from './answer-words.ts';
+import { shortNames } from './answer-names.ts';
+import { CAUSE_WORDS, MAX_PLOTTED, mainOverheadPct, percentOr } from './answer-words.ts';
 import type { Causes, Prediction } from './prediction.ts';
-
-/** More lines than this nobody tells apart. */
-export const MAX_PLOTTED = 8;
 
 /** Both pictures as one SVG, for at most `MAX_PLOTTED` predictions. */
 export function answerPlot(predictions: readonly Prediction[]): string {
@@ -138,21 +136,19 @@ export function causesPicture(predictions: readonly Prediction[]): string {
 
 /** What tells the predictions apart; empty for one alone. */
 function namesOf(predictions: readonly Prediction[]): string[] {
-  const files = new Set(predictions.map(({ trace }) => trace.file));
-  const links = new Set(predictions.map(({ link }) => link.name));
-  return predictions.map(({ trace, link }) =>
+  const files = shortNames(predictions.map(({ trace }) => trace.file));
+  const severalFiles = new Set(files).size > 1;
+  const severalLinks = new Set(predictions.map(({ link }) => link.name)).size > 1;
+  return predictions.map(({ link }, index) =>
     [
-      ...(files.size > 1 ? [shortName(trace.file)] : []),
-      ...(links.size > 1 ? [withoutMiddle(plainText(link.name), 24)] : []),
+      ...(severalFiles ? [shortened(files[index] ?? '')] : []),
+      ...(severalLinks ? [shortened(link.name)] : []),
     ].join(' '),
   );
 }
 
-/** The end of a path without what all traces are called. */
-function shortName(file: string): string {
-  const name = file.split(/[/\\]/).at(-1) ?? file;
-  const bare = name.replace(/(?:\.pt)?(?:\.trace)?\.(?:json|sqlite|csv)(?:\.gz)?$/, '');
-  return withoutMiddle(plainText(bare === '' ? name : bare), 28);
+function shortened(name: string): string {
+  return withoutMiddle(plainText(name), 28);
 }
 
 function titled(text: string, predictions: readonly Prediction[]): string {
@@ -163,5 +159,7 @@ function subjectOf(predictions: readonly Prediction[]): string {
   const files = [...new Set(predictions.map(({ trace }) => trace.file))];
   const made = predictions.some(({ trace }) => trace.format === 'synthetic') ? ' (SYNTHETIC)' : '';
   const [only = ''] = files;
-  return files.length === 1 ? `${shortName(only)}${made}` : `${files.length} traces${made}`;
+  if (files.length > 1) return `${files.length} traces${made}`;
+  const name = only.slice(only.lastIndexOf('/') + 1);
+  return `${withoutMiddle(plainText(name), 48)}${made}`;
 }

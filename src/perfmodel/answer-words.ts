@@ -32,6 +32,9 @@ export function originWords({ format, gpus, spanNs }: TraceFigures): string {
 
 const MAX_GPU_KINDS = 2;
 
+/** Predictions in one picture: more lines nobody tells apart. */
+export const MAX_PLOTTED = 8;
+
 /** Stands behind a figure that is recalled, not confirmed. */
 const MARK = '*';
 
@@ -50,7 +53,7 @@ function marked(link: LinkFigures, fields: readonly string[], text: string): str
 
 /** The whole round trip. */
 export function rttWords(link: LinkFigures): string {
-  return marked(link, ['nativeRttNs', 'addedRttNs'], figures.duration(link.rttNs));
+  return marked(link, ['addedRttNs'], figures.duration(link.rttNs));
 }
 
 /** What of a link matters most: `dxpu-6.8us: round trip 6.8 µs*, HtoD 2.64 GB/s (native 12.1)`. */

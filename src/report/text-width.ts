@@ -14,8 +14,7 @@ export function plainText(text: string): string {
 }
 
 export function displayWidth(text: string): number {
-  // oxlint-disable-next-line no-control-regex
-  if (/^[\u0000-\u02ff]*$/.test(text)) return text.length;
+  if (!/[\u0300-\uffff]/.test(text)) return text.length;
   let width = 0;
   for (const character of text) width += widthOf(character);
   return width;
@@ -56,7 +55,7 @@ function headOf(text: string, width: number): string {
 function tailOf(text: string, width: number): string {
   let tail = '';
   let taken = 0;
-  for (const character of [...text].toReversed()) {
+  for (const character of Array.from(text).toReversed()) {
     taken += widthOf(character);
     if (taken > width) break;
     tail = character + tail;

@@ -24,6 +24,8 @@ export interface PredictCommandOptions extends LinkOptions, FileOptions {
 }
 
 const PROGRESS_EVERY_MS = 100;
+/** Traces in work that the progress names. */
+const MAX_STEPS = 3;
 /** What shells report of a process that a signal ended. */
 const EXIT_SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -33,7 +35,7 @@ export async function predict(
   options: PredictCommandOptions,
   startWorker: () => WorkerLike = newWorker,
 ): Promise<void> {
-  const jobs = jobsOf(files, options);
+  const jobs = await jobsOf(files, options);
   checkFiles(options, files, jobs.length * (jobs[0]?.links.length ?? 0));
   const run = new PredictRun(jobs, options);
   const stop = new AbortController();
@@ -49,6 +51,7 @@ export async function predict(
       workers: os.availableParallelism(),
       start: startWorker,
       onProgress: (job, step, share) => run.atStep(job, step, share),
+      onEnd: (job) => run.atEnd(job),
       onOutcome: (job, outcome) => run.take(job, outcome),
       signal: stop.signal,
     });
@@ -60,7 +63,10 @@ export async function predict(
 }
 
 /** Each file once, in the order given. */
-function jobsOf(files: readonly string[], options: PredictCommandOptions): PredictJob[] {
+async function jobsOf(
+  files: readonly string[],
+  options: PredictCommandOptions,
+): Promise<PredictJob[]> {
   const { example, sharing, fetches, peers, budget, perIteration, plot, html } = options;
   if (example !== undefined && files.length > 0) {
     throw new UsageError('--example is a trace of its own: leave the files out, or leave it out');
@@ -68,7 +74,7 @@ function jobsOf(files: readonly string[], options: PredictCommandOptions): Predi
   if (example === undefined && files.length === 0) {
     throw new UsageError('name a trace to read, or try one with --example');
   }
-  const links = linksOf(options);
+  const links = await linksOf(options);
   const traces =
     example === undefined ? [...new Set(files)].map((file) => ({ file })) : [{ example }];
   return traces.map((trace) => ({
@@ -94,32 +100,40 @@ class PredictRun {
   readonly #predictions: Prediction[] = [];
   readonly #errors: DxpuError[] = [];
   readonly #steps = new Map<number, string>();
+  #ended = 0;
   #told = 0;
 
   constructor(jobs: readonly PredictJob[], options: PredictCommandOptions) {
     this.#jobs = jobs;
     this.#options = options;
     this.#printer = new PredictPrinter(options.output, jobs.length === 1);
-    const isWatched = process.stderr.isTTY || options.output === 'table';
+    const isLong = options.example === undefined;
+    const isWatched = isLong && (process.stderr.isTTY || options.output === 'table');
     this.#progress = isWatched ? new Progress(process.stderr) : undefined;
   }
 
   atStep(job: number, step: string, share: number): void {
-    this.#steps.set(
-      job,
-      `${step} ${this.#nameOf(job)}${share > 0 ? ` ${Math.floor(100 * share)} %` : ''}`,
-    );
+    const done = share > 0 ? ` ${Math.floor(100 * share)} %` : '';
+    this.#steps.set(job, `${step} ${this.#nameOf(job)}${done}`);
+  }
+
+  atEnd(job: number): void {
+    this.#steps.delete(job);
+    this.#ended += 1;
   }
 
   tellProgress(): void {
+    if (this.#steps.size === 0) return;
     this.#progress?.tell(() => {
-      const now = [...this.#steps.values()].join(', ');
-      return this.#jobs.length === 1 ? now : `${this.#told} of ${this.#jobs.length} done; ${now}`;
+      const steps = [...this.#steps.values()];
+      const more = steps.length > MAX_STEPS ? [`${steps.length - MAX_STEPS} more`] : [];
+      const now = [...steps.slice(0, MAX_STEPS), ...more].join(', ');
+      const { length } = this.#jobs;
+      return length === 1 ? now : `${this.#ended} of ${length} done; ${now}`;
     });
   }
 
   take(job: number, outcome: Outcome<Prediction[]>): void {
-    this.#steps.delete(job);
     this.#told += 1;
     this.#progress?.clear();
     if ('result' in outcome) {
