@@ -117,5 +117,5 @@ function block(columns: readonly TextColumn[], row: readonly string[], room: num
     );
   });
   const head = columns[0]?.squeeze === 'middle' ? [withoutMiddle(first, room)] : wrap(first, room);
-  return [...head, ...below];
+  return [...head, ...below].map((line) => line.trimEnd());
 }

@@ -1,7 +1,7 @@
 /** Columns of a terminal: how many a text takes, and how to make it take fewer. */
 
-/** Takes no column: combining marks, joiners, variation selectors. */
-const NO_WIDTH = /^[\p{Mn}\p{Me}\u200b-\u200d\ufe00-\ufe0f]$/u;
+/** Takes no column: combining marks, among them variation selectors, and joiners. */
+const NO_WIDTH = /^(?:\p{Mn}|\p{Me}|[\u200b-\u200d])$/u;
 /** Takes two: the East Asian Wide and Fullwidth ranges (Unicode annex 11), and pictographs. */
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]$/u;
