@@ -84,34 +84,48 @@ export function headingLines({ trace }: Prediction, room: number): string[] {
   ];
 }
 
-function overheadLines(
-  { additive, replay, verdict, iterations }: Prediction,
-  room: number,
-): string[] {
-  const { budgetPct } = verdict;
-  const rows: [string, number | null, string][] = [];
-  if (replay !== null) {
-    const [low, high] = replay.rangePct;
-    const range =
-      figures.percent(low) === figures.percent(high)
-        ? ''
-        : `${figures.percent(low)} to ${figures.percent(high)}, `;
-    rows.push(['replay', replay.overheadPct, `${range}confidence ${replay.confidence}`]);
-  }
-  rows.push(['additive', additive.overheadPct, 'if nothing hides']);
-  rows.push(['budget', budgetPct, '']);
+/** Bars to one scale, each with a note behind it, or below all where there is no room. */
+function overheadLines(prediction: Prediction, room: number): string[] {
+  const rows = overheadRows(prediction);
   const most = Math.max(...rows.map(([, value]) => value ?? 0));
   const notes = Math.max(...rows.map(([, , note]) => displayWidth(note)));
-  const wide = room - INDENT.length - 8 - 2 - 8 - 2 - 2 - notes;
-  const lines = rows.map(([word, value, note]) => {
-    const head = `${INDENT}${padEnd(word, 8)}${INDENT}${padStart(percentOr(value), 8)}${INDENT}`;
-    const drawn =
-      wide < 6
-        ? ''
-        : `${padEnd(bar(value ?? 0, most, Math.min(30, wide)), Math.min(30, wide))}${INDENT}`;
-    return `${head}${drawn}${note}`.trimEnd();
-  });
-  return [...lines, ...windowLines(iterations, room)];
+  const left = room - 4 * INDENT.length - OVERHEAD_WORD - OVERHEAD_PCT;
+  const isBeside = left - notes >= LEAST_BAR;
+  const wide = Math.min(MOST_BAR, isBeside ? left - notes : left);
+  const lines = rows.map(([word, value, note]) =>
+    [
+      `${INDENT}${padEnd(word, OVERHEAD_WORD)}`,
+      padStart(percentOr(value), OVERHEAD_PCT),
+      padEnd(bar(value ?? 0, most, wide), wide),
+      isBeside ? note : '',
+    ]
+      .join(INDENT)
+      .trimEnd(),
+  );
+  const below = rows.flatMap(([word, , note]) =>
+    isBeside || note === '' ? [] : paragraph(`${word}: ${note}`, room, INDENT, INDENT + INDENT),
+  );
+  return [...lines, ...below, ...windowLines(prediction.iterations, room)];
+}
+
+const OVERHEAD_WORD = 8;
+const OVERHEAD_PCT = 7;
+const LEAST_BAR = 12;
+const MOST_BAR = 30;
+
+function overheadRows({
+  additive,
+  replay,
+  verdict,
+}: Prediction): (readonly [string, number | null, string])[] {
+  const rows = [
+    ['additive', additive.overheadPct, 'if nothing hides'],
+    ['budget', verdict.budgetPct, ''],
+  ] as const;
+  if (replay === null) return [...rows];
+  const [low, high] = replay.rangePct.map(figures.percent);
+  const range = low === high ? '' : `${low} to ${high}, `;
+  return [['replay', replay.overheadPct, `${range}confidence ${replay.confidence}`], ...rows];
 }
 
 /** The marked iterations beside the whole trace, whose beginning may be long. */
@@ -122,7 +136,12 @@ function windowLines(window: WindowFigures | null, room: number): string[] {
     ...(replay === null ? [] : [`replay ${percentOr(replay.overheadPct)}`]),
     `additive ${percentOr(additive.overheadPct)}`,
   ];
-  return paragraph(`${window.label} alone: ${parts.join(', ')}`, room, INDENT, INDENT + INDENT);
+  return paragraph(
+    `${plainText(window.label)} alone: ${parts.join(', ')}`,
+    room,
+    INDENT,
+    INDENT + INDENT,
+  );
 }
 
 function budgetLines({ budgets, replay }: Prediction, room: number): string[] {
@@ -147,7 +166,7 @@ function causesPart({ causes, replay }: Prediction, room: number): [string, stri
   const shares = causeShares(causes);
   const total = shares.reduce((sum, { ns }) => sum + ns, 0);
   const estimate = replay === null ? 'additive' : 'replay';
-  const wide = Math.min(30, room - 2 - 13 - 2 - 6 - 2 - 8 - 2);
+  const wide = Math.min(MOST_BAR, room - 2 - 13 - 2 - 6 - 2 - 8 - 2);
   const lines = shares.map(({ word, ns, pct }) =>
     [
       `${INDENT}${padEnd(word, 13)}`,

@@ -18,7 +18,7 @@ export interface TextColumn {
 }
 
 /** Narrower terminals are written to as if they were this wide. */
-export const LEAST_WIDTH = 30;
+export const LEAST_WIDTH = 40;
 const GAP = '  ';
 const USUAL_LEAST = 12;
 
