@@ -1,0 +1,47 @@
+/**
+ * What an engine drives: hardware in one of the two designs, with the policy that places requests
+ * on it. The engines (`fill.ts` and those after it) know nothing of servers, hosts or boxes.
+ */
+import type { Demand } from './demand.ts';
+
+/**
+ * Where a request went: `host` is the server (or host) whose CPU and memory it holds, `gpus` the
+ * GPUs, numbered over the whole of the hardware, each with `demand.gpuMilli` of it taken.
+ */
+export interface Placement {
+  readonly demand: Demand;
+  readonly host: number;
+  readonly gpus: readonly number[];
+}
+
+/**
+ * Why a request found no place, the first that holds:
+ * - `model`: it would have a place if any model would do;
+ * - `no-cpu-beside-gpu`: the GPUs it needs are free together, but no CPU or memory beside them;
+ * - `no-slot`: no virtual slot for them where CPU and memory are free (pool alone);
+ * - `fragmentation`: what is free beside enough CPU and memory adds up, but is in pieces: parts of
+ *   GPUs, GPUs of several machines or boxes, or of several racks;
+ * - `no-gpu-beside-cpu`: what is free beside enough CPU and memory does not even add up.
+ *
+ * A request of no GPU that finds no CPU or memory is counted under `no-cpu-beside-gpu`.
+ */
+export const UNPLACED_REASONS = [
+  'model',
+  'no-cpu-beside-gpu',
+  'no-slot',
+  'fragmentation',
+  'no-gpu-beside-cpu',
+] as const;
+export type UnplacedReason = (typeof UNPLACED_REASONS)[number];
+
+export interface Design {
+  readonly name: 'server' | 'pool';
+  /** All GPUs, in thousandths; constant, failed ones included. */
+  readonly capacityMilli: number;
+  /** Takes what the placement names, or answers that there is no place: nothing is taken then. */
+  place(demand: Demand): Placement | undefined;
+  /** Gives back what `place` took. Each placement is released at most once. */
+  release(placement: Placement): void;
+  /** Why `place` just said no. Looks at everything: slow, and asked once per request refused. */
+  whyNot(demand: Demand): UnplacedReason;
+}

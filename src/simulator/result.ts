@@ -1,0 +1,163 @@
+/** What a simulation answers, as JSON: `dxpu.simulate/1`. Shares are in percent of GPU capacity. */
+import { z } from 'zod';
+import type { FillResult } from './fill.ts';
+import { spreadOf } from './statistics.ts';
+
+export const RESULT_SCHEMA = 'dxpu.simulate/1';
+
+const count = z.int().nonnegative();
+const percent = z.number().nonnegative();
+const design = z.enum(['server', 'pool']);
+
+const curvePoint = z.strictObject({ arrivedPct: percent, allocatedPct: percent });
+
+const unplaced = z.strictObject({
+  model: count,
+  'no-cpu-beside-gpu': count,
+  'no-slot': count,
+  fragmentation: count,
+  'no-gpu-beside-cpu': count,
+});
+
+/** What of a run is not in its seed: reach, slots per host, overhead, whatever a sweep varies. */
+const setting = z.record(z.string(), z.union([z.string(), z.number()]));
+
+/** Of timed jobs; times in seconds. */
+const timed = z.strictObject({
+  jobs: count,
+  finished: count,
+  waitMeanS: z.number().nonnegative(),
+  waitMedianS: z.number().nonnegative(),
+  wait95S: z.number().nonnegative(),
+  waitMaxS: z.number().nonnegative(),
+  makespanS: z.number().nonnegative(),
+  utilisationPct: percent,
+  overTime: z.array(
+    z.strictObject({ atS: z.number().nonnegative(), allocatedPct: percent, queued: count }),
+  ),
+  failures: count,
+  restarts: count,
+  rebinds: count,
+});
+
+const run = z.strictObject({
+  design,
+  policy: z.string(),
+  seed: z.int(),
+  setting,
+  gpus: count,
+  servers: count,
+  requests: count,
+  placed: count,
+  unplaced,
+  curve: z.array(curvePoint),
+  timed: timed.optional(),
+});
+
+const summaryRow = z.strictObject({
+  design,
+  policy: z.string(),
+  setting,
+  seeds: count,
+  arrivedPct: percent,
+  allocatedPctMean: percent,
+  allocatedPctStdev: percent,
+});
+
+/** The smallest hardware with which every seed places the share of the demand. */
+const fewest = z.strictObject({
+  design,
+  policy: z.string(),
+  setting,
+  seeds: count,
+  demandGpus: z.number().nonnegative(),
+  sharePct: percent,
+  gpus: count,
+  servers: count,
+});
+
+export const simulateResult = z.strictObject({
+  schema: z.literal(RESULT_SCHEMA),
+  runs: z.array(run),
+  summary: z.array(summaryRow),
+  fewest: z.array(fewest).optional(),
+});
+
+export type SimulateResult = z.infer<typeof simulateResult>;
+export type SimulateRun = z.infer<typeof run>;
+export type TimedFigures = z.infer<typeof timed>;
+export type SummaryRow = z.infer<typeof summaryRow>;
+export type FewestRow = z.infer<typeof fewest>;
+
+/** What names a run: those that differ in seed alone are averaged. */
+export interface RunName {
+  readonly design: SimulateRun['design'];
+  readonly policy: string;
+  readonly setting: SimulateRun['setting'];
+}
+
+/** A run of arrivals without departures, rounded to what is worth printing. */
+export function fillRun(
+  name: RunName,
+  seed: number,
+  hardware: { readonly gpus: number; readonly servers: number },
+  filled: FillResult,
+): SimulateRun {
+  const { requests, placed, unplaced: refused, curve } = filled;
+  return {
+    ...name,
+    seed,
+    gpus: hardware.gpus,
+    servers: hardware.servers,
+    requests,
+    placed,
+    unplaced: { ...refused },
+    curve: curve.map(({ arrivedPct, allocatedPct }) => ({
+      arrivedPct,
+      allocatedPct: rounded(allocatedPct),
+    })),
+  };
+}
+
+/** Four decimals. */
+export function rounded(value: number): number {
+  return Math.round(value * 10_000) / 10_000;
+}
+
+/** Mean and spread over the seeds, at each arrived share that all seeds reach. */
+export function summarise(runs: readonly SimulateRun[]): SummaryRow[] {
+  const groups = new Map<string, SimulateRun[]>();
+  for (const each of runs) {
+    const key = JSON.stringify([each.design, each.policy, settingKey(each.setting)]);
+    groups.set(key, [...(groups.get(key) ?? []), each]);
+  }
+  return [...groups.values()].flatMap((group) => summariseGroup(group));
+}
+
+/** The same for equal settings, whatever the order of their keys. */
+function settingKey(under: SimulateRun['setting']): string {
+  return Object.keys(under)
+    .toSorted()
+    .map((key) => `${key}=${under[key]}`)
+    .join(';');
+}
+
+function summariseGroup(group: readonly SimulateRun[]): SummaryRow[] {
+  const first = group[0];
+  if (first === undefined) return [];
+  const byPct = new Map<number, number[]>();
+  for (const { curve } of group) {
+    for (const { arrivedPct, allocatedPct } of curve) {
+      byPct.set(arrivedPct, [...(byPct.get(arrivedPct) ?? []), allocatedPct]);
+    }
+  }
+  const { design: of, policy, setting: under } = first;
+  return [...byPct]
+    .toSorted(([a], [b]) => a - b)
+    .flatMap(([arrivedPct, values]) => {
+      if (values.length < group.length) return [];
+      const { mean, stdev } = spreadOf(values);
+      const figures = { allocatedPctMean: rounded(mean), allocatedPctStdev: rounded(stdev) };
+      return [{ design: of, policy, setting: under, seeds: group.length, arrivedPct, ...figures }];
+    });
+}
