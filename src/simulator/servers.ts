@@ -34,7 +34,7 @@ export class Servers {
   readonly capacityMilli: number;
   /** Servers that take nothing new. */
   readonly #down: Uint8Array;
-  readonly #accepts = new Map<Demand, Uint8Array>();
+  readonly #accepts = new WeakMap<Demand, Uint8Array>();
 
   constructor(machines: readonly Machine[]) {
     const n = machines.length;
