@@ -28,7 +28,7 @@ export interface KeyAndCertificate {
   readonly keyPem: string;
 }
 
-/** A new CA of its own; it can sign certificates of hosts and boxes, and no further CA. */
+/** A new CA of its own; it can sign certificates of identities, and no further CA. */
 export async function createAuthority(name: string, nowMs: number): Promise<KeyAndCertificate> {
   const keys = await generateKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({

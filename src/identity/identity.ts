@@ -17,17 +17,16 @@ export interface Identity<K extends IdentityKind = IdentityKind> {
 }
 
 const TRUST_DOMAIN = 'pool';
-const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
-const IDENTITY_URI = new RegExp(
-  `^spiffe://${TRUST_DOMAIN}/(${IDENTITY_KINDS.join('|')})/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$`,
-);
+const ID = '[A-Za-z0-9][A-Za-z0-9._-]{0,62}';
+const WHOLE_ID = new RegExp(`^${ID}$`);
+const IDENTITY_URI = new RegExp(`^spiffe://${TRUST_DOMAIN}/(${IDENTITY_KINDS.join('|')})/(${ID})$`);
 
 /** What the URI of an identity looks like, for messages. */
 export const IDENTITY_FORM = `spiffe://${TRUST_DOMAIN}/KIND/ID with KIND one of ${IDENTITY_KINDS.join(', ')}`;
 
 /** Whether `id` may name a host, a box, …: 1 to 63 letters, digits, dots, dashes, underscores. */
 export function isIdentityName(id: string): boolean {
-  return ID.test(id);
+  return WHOLE_ID.test(id);
 }
 
 export function identityUri(identity: Identity): string {

@@ -18,6 +18,7 @@ import {
   type IdentityKind,
   identityUri,
   parseIdentityUri,
+  sameIdentity,
 } from './identity.ts';
 
 /**
@@ -195,7 +196,7 @@ export function loadCredentials(
       { cause: error },
     );
   }
-  if (named.kind !== identity.kind || named.id !== identity.id) {
+  if (!sameIdentity(named, identity)) {
     throw new DxpuError(
       'invalid_argument',
       `${files.cert}: names ${identityUri(named)}, this process is ${identityUri(identity)}; ` +
