@@ -15,43 +15,21 @@
 import { assert, assertDefined } from '#base/assert';
 import type { Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
-import { AdvancedErrorReporting, UncorrectableError } from './aer.ts';
+import { AdvancedErrorReporting } from './aer.ts';
 import { Bars, type BarSpec } from './bar.ts';
-import {
-  ConfigSpace,
-  type FunctionIdentity,
-  STATUS_DETECTED_PARITY_ERROR,
-  STATUS_RECEIVED_MASTER_ABORT,
-  STATUS_RECEIVED_TARGET_ABORT,
-  STATUS_SIGNALED_TARGET_ABORT,
-} from './config-space.ts';
+import { ConfigSpace, type FunctionIdentity } from './config-space.ts';
 import { completeWithData, completeWithoutData } from './completion.ts';
 import type { DevicePort } from './device.ts';
 import { addDeviceSerialNumber } from './dsn.ts';
 import type { BarTarget } from './endpoint-bar.ts';
 import { DmaEngine } from './endpoint-dma.ts';
+import { type EndpointCounters, EndpointErrors, isAnswered } from './endpoint-errors.ts';
 import { MemoryResponder } from './endpoint-memory.ts';
-import { type DmaClient, DmaStatus } from './endpoint-transfer.ts';
+import type { DmaClient } from './endpoint-transfer.ts';
 import { Msi } from './msi.ts';
-import {
-  DEVSTA_CORRECTABLE_ERROR_DETECTED,
-  DEVSTA_FATAL_ERROR_DETECTED,
-  DEVSTA_NON_FATAL_ERROR_DETECTED,
-  DEVSTA_UNSUPPORTED_REQUEST_DETECTED,
-  PcieCapability,
-  PortType,
-} from './pcie-capability.ts';
+import { PcieCapability, PortType } from './pcie-capability.ts';
 import { PowerManagement, PowerState } from './pm.ts';
-import {
-  CompletionStatus,
-  FlowClass,
-  flowClassOf,
-  hasSafeAddress,
-  resetTlp,
-  Tlp,
-  TlpKind,
-} from './tlp.ts';
-import { encodeTlp } from './tlp-codec.ts';
+import { CompletionStatus, FlowClass, hasSafeAddress, resetTlp, Tlp, TlpKind } from './tlp.ts';
 import { addSecondaryPcie } from './secondary-pcie.ts';
 
 export interface EndpointBar extends BarSpec {
@@ -86,16 +64,6 @@ export interface EndpointOptions {
   readonly lanes?: number;
 }
 
-/** What came that should not have. */
-export class EndpointCounters {
-  unsupportedRequests = 0;
-  completerAborts = 0;
-  poisoned = 0;
-  unexpectedCompletions = 0;
-  /** Payloads above Max_Payload_Size (2.2.2). Whatever else is malformed is found before. */
-  malformed = 0;
-}
-
 const MESSAGE_PME_TURN_OFF = 0x19;
 const MESSAGE_PME_TO_ACK = 0x1b;
 /** Gathered and routed to the root complex (table 2-18). */
@@ -110,7 +78,6 @@ const TAKEN_MESSAGES: ReadonlySet<number> = new Set([
 
 /** Fmt[1] in a TLP's first byte (table 2-2). */
 const FMT_WITH_DATA = 0x40;
-const LONGEST_TLP_BYTES = 16 + 4096 + 4;
 
 export class Endpoint implements Timed {
   readonly config: ConfigSpace;
@@ -118,14 +85,13 @@ export class Endpoint implements Timed {
   readonly msi: Msi;
   readonly aer: AdvancedErrorReporting;
   readonly dma: DmaEngine;
-  readonly counters = new EndpointCounters();
+  readonly #errors: EndpointErrors;
   readonly #power: PowerManagement;
   readonly #memory: MemoryResponder;
   readonly #maxReadRequestBytes: number;
   readonly #completion = new Tlp();
   readonly #configData = new Uint8Array(4);
   readonly #configView = new DataView(this.#configData.buffer);
-  readonly #header = new Uint8Array(LONGEST_TLP_BYTES);
   #port: DevicePort | undefined;
   /** PME_TO_Ack could not be sent yet. */
   #ackOwed = false;
@@ -149,6 +115,7 @@ export class Endpoint implements Timed {
       lanes,
     });
     this.aer = new AdvancedErrorReporting(this.config, { ecrc: false });
+    this.#errors = new EndpointErrors(this.config, this.pcie, this.aer);
     const serial = BigInt.asUintN(64, options.serial);
     addDeviceSerialNumber(this.config, Number(serial >> 32n), Number(serial & 0xffff_ffffn));
     if (generation >= 3) addSecondaryPcie(this.config, lanes, false);
@@ -156,11 +123,15 @@ export class Endpoint implements Timed {
       channels: options.dmaChannels ?? 1,
       tags,
       completionTimeoutNs: options.completionTimeoutNs ?? 4e9,
-      onError: (status) => this.#logDmaError(status),
+      onError: (status) => this.#errors.dma(status),
     });
     this.#memory = new MemoryResponder(bars, options.bars);
     this.#maxReadRequestBytes = options.maxReadRequestBytes ?? 4096;
     this.#updateLimits();
+  }
+
+  get counters(): Readonly<EndpointCounters> {
+    return this.#errors.counters;
   }
 
   plug(port: DevicePort): void {
@@ -172,16 +143,14 @@ export class Endpoint implements Timed {
   receive(now: Nanos, tlp: Tlp): void {
     // What a TLP carries counts only where it has data; reads leave the field alone.
     if (tlp.payloadBytes > this.dma.limits.maxPayloadBytes && (tlp.kind & FMT_WITH_DATA) !== 0) {
-      this.counters.malformed++;
-      this.#log(UncorrectableError.MALFORMED_TLP, tlp, false);
+      this.#errors.malformed(tlp);
       return;
     }
     switch (tlp.kind) {
       case TlpKind.CplD:
       case TlpKind.Cpl:
         if (tlp.requesterId !== this.config.bdf || !this.dma.completion(now, tlp)) {
-          this.counters.unexpectedCompletions++;
-          this.#log(UncorrectableError.UNEXPECTED_COMPLETION, tlp, true);
+          this.#errors.unexpectedCompletion(tlp);
         }
         break;
       case TlpKind.MRd32:
@@ -320,26 +289,18 @@ export class Endpoint implements Timed {
   /** A poisoned request must change nothing (2.7.2.2); with a completion to give, it is UR. */
   #isPoisoned(now: Nanos, tlp: Tlp): boolean {
     if (!tlp.poisoned) return false;
-    const needsAnswer = flowClassOf(tlp.kind) === FlowClass.NON_POSTED;
-    this.counters.poisoned++;
-    this.#log(UncorrectableError.POISONED_TLP, tlp, needsAnswer);
-    this.config.setStatus(STATUS_DETECTED_PARITY_ERROR);
-    if (needsAnswer) this.#respond(now, tlp, CompletionStatus.UR, undefined);
+    this.#errors.poisonedRequest(tlp);
+    if (isAnswered(tlp)) this.#respond(now, tlp, CompletionStatus.UR, undefined);
     return true;
   }
 
   #unsupported(now: Nanos, tlp: Tlp): void {
-    const needsAnswer = flowClassOf(tlp.kind) === FlowClass.NON_POSTED;
-    this.counters.unsupportedRequests++;
-    this.pcie.setDeviceStatus(DEVSTA_UNSUPPORTED_REQUEST_DETECTED);
-    this.#log(UncorrectableError.UNSUPPORTED_REQUEST, tlp, needsAnswer);
-    if (needsAnswer) this.#respond(now, tlp, CompletionStatus.UR, undefined);
+    this.#errors.unsupportedRequest(tlp);
+    if (isAnswered(tlp)) this.#respond(now, tlp, CompletionStatus.UR, undefined);
   }
 
   #abort(now: Nanos, tlp: Tlp): void {
-    this.counters.completerAborts++;
-    this.config.setStatus(STATUS_SIGNALED_TARGET_ABORT);
-    this.#log(UncorrectableError.COMPLETER_ABORT, tlp, true);
+    this.#errors.completerAbort(tlp);
     this.#respond(now, tlp, CompletionStatus.CA, undefined);
   }
 
@@ -351,42 +312,6 @@ export class Endpoint implements Timed {
       completeWithData(completion, request, this.config.bdf, 0, 4, 4, data, 0);
     }
     this.#connected.send(now, completion);
-  }
-
-  /** Logs an error about `tlp`; advisory when somebody else will report it (6.2.3.2.4). */
-  #log(error: UncorrectableError, tlp: Tlp, advisory: boolean): void {
-    encodeTlp(tlp, this.#header, 0);
-    if (advisory) this.aer.logAdvisory(error, this.#header);
-    else this.aer.logUncorrectable(error, this.#header);
-    const serious = this.aer.isFatal(error)
-      ? DEVSTA_FATAL_ERROR_DETECTED
-      : DEVSTA_NON_FATAL_ERROR_DETECTED;
-    // An advisory error is one of severity non-fatal (6.2.3.2.4).
-    const mild = advisory && !this.aer.isFatal(error);
-    this.pcie.setDeviceStatus(mild ? DEVSTA_CORRECTABLE_ERROR_DETECTED : serious);
-  }
-
-  #logDmaError(status: DmaStatus): void {
-    switch (status) {
-      case DmaStatus.OK:
-        break;
-      case DmaStatus.UNSUPPORTED:
-        this.config.setStatus(STATUS_RECEIVED_MASTER_ABORT);
-        break;
-      case DmaStatus.ABORTED:
-        this.config.setStatus(STATUS_RECEIVED_TARGET_ABORT);
-        break;
-      case DmaStatus.TIMEOUT:
-        this.aer.logUncorrectable(UncorrectableError.COMPLETION_TIMEOUT);
-        this.pcie.setDeviceStatus(DEVSTA_NON_FATAL_ERROR_DETECTED);
-        break;
-      case DmaStatus.POISONED:
-        this.counters.poisoned++;
-        this.aer.logUncorrectable(UncorrectableError.POISONED_TLP);
-        this.config.setStatus(STATUS_DETECTED_PARITY_ERROR);
-        this.pcie.setDeviceStatus(DEVSTA_NON_FATAL_ERROR_DETECTED);
-        break;
-    }
   }
 
   #updateLimits(): void {
