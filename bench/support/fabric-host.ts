@@ -7,7 +7,14 @@ import { connectTransport, type Protection } from '#fabric/socket-endpoint';
 import { AccelDriver } from '#host/accel-driver';
 import type { HostBuffer } from '#host/host-memory';
 import type { PciFunction } from '#host/pci-function';
-import { type Answer, cpuNs, SIZES, type ToHost, type TransportName } from './protocol.ts';
+import {
+  type Answer,
+  cpuNs,
+  SIZES,
+  type ToHost,
+  TRANSPORTS,
+  type TransportName,
+} from './protocol.ts';
 import { RawClient } from './raw-client.ts';
 
 const MIB = 2 ** 20;
@@ -134,7 +141,7 @@ async function handle(message: ToHost): Promise<Answer> {
   if (message.op === 'cpu') return { cpuNs: cpuNs() };
   if (message.op === 'start') {
     const { credentials, ports } = message;
-    for (const transport of ['tcp', 'tls'] as const) {
+    for (const transport of TRANSPORTS) {
       const secure = transport === 'tls';
       const client = await RawClient.connect(
         ports.raw[transport],

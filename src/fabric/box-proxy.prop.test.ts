@@ -8,6 +8,7 @@ import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, Tlp, TlpKind } from '#pcie/tlp';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { arrivedTlp } from '#testkit/arrived-tlp';
 import { FakeDevice } from '#testkit/fake-device';
 import { encoded, FakeLink } from '#testkit/fake-link';
 import { configRequest, NOW } from '#testkit/host-proxy-world';
@@ -144,9 +145,9 @@ class Model {
     else if (one.kind === 'CfgRd0') Object.assign(tlp, configRequest(TlpKind.CfgRd0, 3, 0, 0xf));
     else Object.assign(tlp, configRequest(TlpKind.CfgRd1, 3, 0, 0xf));
     if (one.kind === 'MWr') tlp.payload = new Uint8Array(4);
-    const bytes = encoded(tlp);
     link.take();
-    const done = this.proxy.linkTlp(NOW, link, one.slot, generation, bytes, 0, bytes.length);
+    const arrived = arrivedTlp(one.slot, generation, encoded(tlp));
+    const done = this.proxy.linkTlp(NOW, link, arrived);
     expect(done).toBe(true);
     const fits =
       this.isOpen(slot) &&
@@ -221,8 +222,7 @@ class Model {
     const name = one.lie === 'host' ? (row.host === 'h1' ? 'h2' : 'h1') : (row.host as Host);
     if (!this.up[name]) return;
     const generation = row.generation - (one.lie === 'generation' ? 1 : 0);
-    const bytes = encoded(out);
-    this.proxy.linkTlp(NOW, this.links[name], number, generation, bytes, 0, bytes.length);
+    this.proxy.linkTlp(NOW, this.links[name], arrivedTlp(number, generation, encoded(out)));
     // An error ends a request whatever count it names.
     const fits = one.lie === '' || (one.lie === 'count' && one.error);
     const received = this.device(number).take();

@@ -1,6 +1,7 @@
 import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, FlowClass, Tlp, TlpKind } from '#pcie/tlp';
 import { describe, expect, test } from 'vitest';
+import { arrivedTlp } from '#testkit/arrived-tlp';
 import { answerTo, FakeDevice } from '#testkit/fake-device';
 import { encoded, FakeLink } from '#testkit/fake-link';
 import { configRequest, NOW } from '#testkit/host-proxy-world';
@@ -28,8 +29,7 @@ function readyBox(options: Partial<BoxProxyOptions> = {}) {
 }
 
 function down(box: BoxProxy, link: FakeLink, tlp: Tlp, slot = 0, generation = 11): boolean {
-  const bytes = encoded(tlp);
-  return box.linkTlp(NOW, link, slot, generation, bytes, 0, bytes.length);
+  return box.linkTlp(NOW, link, arrivedTlp(slot, generation, encoded(tlp)));
 }
 
 function mmioRead(tag: number): Tlp {
@@ -129,11 +129,11 @@ describe('down', () => {
     // MRdLk is 01h (table 2-3).
     const locked = encoded(mmioRead(4));
     locked[0] = 0x01;
-    expect(box.linkTlp(NOW, link, 0, 11, locked, 0, locked.length)).toBe(true);
+    expect(box.linkTlp(NOW, link, arrivedTlp(0, 11, locked))).toBe(true);
     expect(link.take()).toMatchObject([{ tlp: { status: UR, tag: 4 } }]);
     expect(box.counters(0).unroutable).toBe(2);
     const cut = encoded(mmioRead(5)).subarray(0, 8);
-    expect(box.linkTlp(NOW, link, 0, 11, cut, 0, cut.length)).toBe(true);
+    expect(box.linkTlp(NOW, link, arrivedTlp(0, 11, cut))).toBe(true);
     expect(link.take()).toEqual([]);
     expect(box.counters(0).malformed).toBe(1);
     expect(devices[0].take()).toEqual([]);
@@ -147,7 +147,7 @@ describe('down', () => {
     bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1;
     // Once, however often it has to wait.
     link.room[COMPLETION] = 0;
-    expect(box.linkTlp(NOW, link, 0, 11, bytes, 0, bytes.length)).toBe(false);
+    expect(box.linkTlp(NOW, link, arrivedTlp(0, 11, bytes))).toBe(false);
     link.room[COMPLETION] = Infinity;
     box.linkResume(NOW, link);
     expect(devices[0].take()).toMatchObject([{ kind: TlpKind.MRd32, tag: 6, digest: true }]);

@@ -1,5 +1,5 @@
 /**
- * The state the parts of a box proxy share. `BoxProxy` alone changes a slot's row, state and link;
+ * The state the parts of a box proxy share. `BoxSlotLife` alone changes a slot's row, state and peer;
  * `SlotPort` is what the slot's device sees of it.
  */
 import { assert } from '#base/assert';
@@ -9,7 +9,7 @@ import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
 import { encodeTlp, MAX_TLP_BYTES } from '#pcie/tlp-codec';
 import { SlotCounters } from './counters.ts';
 import { KeptTlps } from './kept-tlps.ts';
-import type { LinkPort } from './link-user.ts';
+import type { ArrivedTlp, LinkPort } from './link-user.ts';
 import type { BoxRow } from './mapping-table.ts';
 import { type OutstandingRequest, OutstandingRequests } from './outstanding-requests.ts';
 
@@ -104,13 +104,14 @@ export interface SlotPortOptions {
 export class SlotPort implements DevicePort {
   readonly #slot: BoxSlot;
   readonly #options: SlotPortOptions;
-  readonly #buffer: Uint8Array;
+  /** The completion just encoded, on its way to those kept. */
+  readonly #kept: { -readonly [K in keyof ArrivedTlp]: ArrivedTlp[K] };
 
   /** `buffer` is shared by all ports: room for one encoded TLP. */
   constructor(slot: BoxSlot, buffer: Uint8Array, options: SlotPortOptions) {
     assert(buffer.length >= MAX_TLP_BYTES, 'the buffer holds any TLP');
     this.#slot = slot;
-    this.#buffer = buffer;
+    this.#kept = { slot: slot.slot, generation: 0, bytes: buffer, offset: 0, length: 0 };
     this.#options = options;
   }
 
@@ -147,16 +148,10 @@ export class SlotPort implements DevicePort {
       slot.counters.countUp(tlp);
       slot.sentInTurn += tlp.payloadBytes + OVERHEAD_BYTES;
       if (flow === FlowClass.COMPLETION && mustKeep(peer, tlp)) {
-        const length = encodeTlp(tlp, this.#buffer, 0);
-        peer.completions.push(
-          slot.slot,
-          row.generation,
-          this.#buffer,
-          0,
-          length,
-          tlp.payloadBytes,
-          0,
-        );
+        const kept = this.#kept;
+        kept.generation = row.generation;
+        kept.length = encodeTlp(tlp, kept.bytes, 0);
+        peer.completions.push(kept, tlp.payloadBytes, 0);
         return;
       }
       peer.link.sendTlp(now, slot.slot, row.generation, tlp);
@@ -166,7 +161,7 @@ export class SlotPort implements DevicePort {
   sendWrites(now: Nanos, first: Tlp, count: number): number {
     const slot = this.#slot;
     const { peer, row } = slot;
-    if (peer?.link.sendWrites === undefined || row === undefined) return 0;
+    if (peer === undefined || row === undefined) return 0;
     const cost = first.payloadBytes + OVERHEAD_BYTES;
     // `canSend` has answered for the first one.
     const fair = Math.floor((this.#options.fairShareBytes - slot.sentInTurn) / cost);

@@ -9,6 +9,7 @@ import { CompletionStatus, FlowClass, flowClassOf, type Tlp, TlpKind } from '#pc
 import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import type { BoxProxyOptions } from './box-proxy-options.ts';
 import type { BoxPeer, BoxSlot, BoxSlots } from './box-slot.ts';
+import type { ArrivedRun, ArrivedTlp } from './link-user.ts';
 import { Answer } from './outstanding-requests.ts';
 import type { ScratchTlps } from './scratch-tlps.ts';
 import { isUnsupportedRequest } from './unsupported-request.ts';
@@ -30,21 +31,12 @@ export class BoxTraffic {
     this.#noGenerationFence = options.faults?.noGenerationFence ?? false;
   }
 
-  /** Returns false when the request has to wait. */
-  receive(
-    now: Nanos,
-    peer: BoxPeer,
-    slotNumber: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    tlp: Tlp,
-    wait: boolean,
-  ): boolean {
-    const decoded = decodeTlp(bytes, offset, length, tlp);
-    const slot = this.#slots.at(slotNumber);
-    const fresh = slot !== undefined && this.#isFresh(peer, slot, generation);
+  /** One TLP, decoded into `tlp`. Returns false when the request has to wait. */
+  receive(now: Nanos, peer: BoxPeer, arrived: ArrivedTlp, tlp: Tlp, wait: boolean): boolean {
+    const { bytes, offset } = arrived;
+    const decoded = decodeTlp(bytes, offset, arrived.length, tlp);
+    const slot = this.#slots.at(arrived.slot);
+    const fresh = slot !== undefined && this.#isFresh(peer, slot, arrived.generation);
     const counters = slot?.counters ?? this.#slots.stray;
     const unsupported =
       decoded === TlpDecode.UNSUPPORTED_KIND && isUnsupportedRequest(bytes[offset]);
@@ -63,13 +55,13 @@ export class BoxTraffic {
     if (corrupt) counters.ecrc++;
     if (slot === undefined || !fresh) {
       counters.countStale(tlp);
-      if (flow === FlowClass.NON_POSTED) this.#answer(now, peer, slotNumber, generation, tlp);
+      if (flow === FlowClass.NON_POSTED) this.#answer(now, peer, arrived, tlp);
     } else if (flow === FlowClass.COMPLETION) {
       this.#completion(now, slot, tlp);
     } else if (unsupported || tlp.kind === TlpKind.CfgRd1 || tlp.kind === TlpKind.CfgWr1) {
       // Type 1 is for buses further down; behind a slot there is none (7.3.3).
       counters.unroutable++;
-      this.#answer(now, peer, slotNumber, generation, tlp);
+      this.#answer(now, peer, arrived, tlp);
     } else {
       counters.countDown(tlp);
       slot.device.receive(now, tlp);
@@ -81,24 +73,13 @@ export class BoxTraffic {
    * A run of memory writes (`LinkUser.linkWrites`), the first decoded into `tlp`. What the fence asks
    * is alike in all of them, and a device that takes a run changes nothing of it.
    */
-  receiveWrites(
-    now: Nanos,
-    peer: BoxPeer,
-    slotNumber: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    tlp: Tlp,
-    stride: number,
-    count: number,
-  ): boolean {
-    const slot = this.#slots.at(slotNumber);
-    if (slot === undefined || !this.#isFresh(peer, slot, generation)) return false;
+  receiveWrites(now: Nanos, peer: BoxPeer, run: ArrivedRun, tlp: Tlp): boolean {
+    const slot = this.#slots.at(run.slot);
+    if (slot === undefined || !this.#isFresh(peer, slot, run.generation)) return false;
     if (slot.device.receiveWrites === undefined) return false;
-    if (decodeTlp(bytes, offset, length, tlp) !== TlpDecode.OK) return false;
-    if (!slot.device.receiveWrites(now, tlp, stride, count)) return false;
-    slot.counters.countDown(tlp, count);
+    if (decodeTlp(run.bytes, run.offset, run.length, tlp) !== TlpDecode.OK) return false;
+    if (!slot.device.receiveWrites(now, tlp, run.stride, run.count)) return false;
+    slot.counters.countDown(tlp, run.count);
     return true;
   }
 
@@ -122,10 +103,10 @@ export class BoxTraffic {
   }
 
   /** Ends a request that reaches no device with UR; the link has room for it. */
-  #answer(now: Nanos, peer: BoxPeer, slot: number, generation: number, request: Tlp): void {
+  #answer(now: Nanos, peer: BoxPeer, arrived: ArrivedTlp, request: Tlp): void {
     const out = this.#scratch.borrow();
     completeWithoutData(out, request, 0, CompletionStatus.UR);
-    peer.link.sendTlp(now, slot, generation, out);
+    peer.link.sendTlp(now, arrived.slot, arrived.generation, out);
     this.#scratch.giveBack(out);
   }
 
@@ -136,9 +117,9 @@ export class BoxTraffic {
     while (peer.live && peer.completions.size === 0) {
       const first = peer.requests.first;
       if (first === undefined) break;
-      const { slot, generation, bytes, length, payloadBytes } = first;
+      const { payloadBytes } = first;
       const tlp = this.#scratch.borrow();
-      const done = this.receive(now, peer, slot, generation, bytes, 0, length, tlp, false);
+      const done = this.receive(now, peer, first, tlp, false);
       this.#scratch.giveBack(tlp);
       if (!done || !peer.live) break;
       peer.requests.shift();

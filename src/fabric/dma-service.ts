@@ -1,7 +1,8 @@
 /**
  * Does what a function has asked of registered memory, once `Containment` has allowed it: writes,
  * reads answered in as many completions as the boundaries ask, atomic operations. Memory is
- * little-endian, as are the operands (6.15).
+ * little-endian, as are the operands (6.15). `asked` is the request as it arrived: its answer goes under
+ * the same slot and generation.
  */
 import { copyBytes } from '#base/copy-bytes';
 import type { Nanos } from '#base/units';
@@ -13,9 +14,10 @@ import {
 } from '#pcie/completion';
 import { completionChunk } from '#pcie/split';
 import { type CompletionStatus, FlowClass, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
+import { copyRunPayload } from '#pcie/write-run';
 import { operandBytes } from './containment.ts';
 import type { SlotCounters } from './counters.ts';
-import type { LinkPort } from './link-user.ts';
+import type { ArrivedTlp, LinkPort } from './link-user.ts';
 import type { MemoryRegion } from './memory-map.ts';
 import type { ScratchTlps } from './scratch-tlps.ts';
 
@@ -60,14 +62,7 @@ export class DmaService {
 
   /** Does `count` writes that are a run and lie in `region`, their payloads `stride` bytes apart. */
   writeRun(first: Tlp, region: MemoryRegion, stride: number, count: number): void {
-    const { payload, payloadBytes } = first;
-    let at = tlpAddress(first) - region.base;
-    let from = first.payloadOffset;
-    for (let index = 0; index < count; index++) {
-      copyBytes(region.bytes, at, payload, from, payloadBytes);
-      at += payloadBytes;
-      from += stride;
-    }
+    copyRunPayload(first, count, stride, region.bytes, tlpAddress(first) - region.base);
   }
 
   /**
@@ -79,8 +74,7 @@ export class DmaService {
   read(
     now: Nanos,
     link: LinkPort,
-    slot: number,
-    generation: number,
+    asked: ArrivedTlp,
     tlp: Tlp,
     region: MemoryRegion,
     maxPayloadBytes: number,
@@ -101,7 +95,7 @@ export class DmaService {
       answered += chunk;
       completeWithData(out, tlp, this.#completerBdf, address, remaining, chunk, region.bytes, at);
       counters.countDown(out);
-      link.sendTlp(now, slot, generation, out);
+      link.sendTlp(now, asked.slot, asked.generation, out);
     }
     this.#scratch.giveBack(out);
     return answered;
@@ -111,8 +105,7 @@ export class DmaService {
   atomic(
     now: Nanos,
     link: LinkPort,
-    slot: number,
-    generation: number,
+    asked: ArrivedTlp,
     tlp: Tlp,
     region: MemoryRegion,
     counters: SlotCounters,
@@ -125,7 +118,7 @@ export class DmaService {
     const out = this.#scratch.borrow();
     completeWithData(out, tlp, this.#completerBdf, 0, size, size, this.#operand, 0);
     counters.countDown(out);
-    link.sendTlp(now, slot, generation, out);
+    link.sendTlp(now, asked.slot, asked.generation, out);
     this.#scratch.giveBack(out);
   }
 
@@ -133,8 +126,7 @@ export class DmaService {
   error(
     now: Nanos,
     link: LinkPort,
-    slot: number,
-    generation: number,
+    asked: ArrivedTlp,
     tlp: Tlp,
     status: CompletionStatus,
     answered: number,
@@ -143,7 +135,7 @@ export class DmaService {
     const out = this.#scratch.borrow();
     setErrorCompletion(out, tlp, this.#completerBdf, status, answered);
     counters.countDown(out);
-    link.sendTlp(now, slot, generation, out);
+    link.sendTlp(now, asked.slot, asked.generation, out);
     this.#scratch.giveBack(out);
   }
 }

@@ -80,7 +80,7 @@ export const FRAME_DECODE_TEXT: readonly string[] = [
   'an entry that contradicts its TLP',
 ];
 
-/** A decoded frame, reused from frame to frame. Entries are read in place, with the functions below. */
+/** A decoded frame, reused from frame to frame. Entries are read in place, with `entryKindAt` and the others. */
 export class Frame {
   type: FrameType = FrameType.CONTROL;
   flags = 0;
@@ -215,15 +215,15 @@ function checkEntries(view: DataView, from: number, end: number, count: number):
   let at = from;
   for (let index = 0; index < count; index++) {
     if (end - at < ENTRY_HEADER_BYTES) return FrameDecode.ENTRY;
-    const word = view.getUint32(at);
-    const length = (view.getUint32(at + 4) >>> 21) * 4;
+    const kind = entryKindAt(view, at);
+    const flow = entryFlowAt(view, at);
+    const length = entryLengthAt(view, at);
     at += ENTRY_HEADER_BYTES;
     if (end - at < length) return FrameDecode.ENTRY;
-    const flow = (word >>> 16) & 0xff;
-    if (word >>> 24 === EntryKind.TLP) {
+    if (kind === EntryKind.TLP) {
       if (length < MIN_TLP_BYTES || length > MAX_TLP_BYTES) return FrameDecode.TLP;
       if (FLOW_OF_BYTE[view.getUint8(at)] !== flow) return FrameDecode.TLP;
-    } else if (word >>> 24 === EntryKind.SLOT_STATE) {
+    } else if (kind === EntryKind.SLOT_STATE) {
       if (length !== STATE_BYTES || flow !== 0) return FrameDecode.ENTRY;
       const state = view.getUint32(at);
       if (state !== SlotState.READY && state !== SlotState.GONE) return FrameDecode.FIELD;
@@ -279,6 +279,28 @@ export function writeEntryHeader(
   view.setUint32(at, (kind << 24) | (flow << 16) | slot);
   view.setUint32(at + 4, (length << 19) | generationHi);
   view.setUint32(at + 8, generationLo);
+}
+
+/** `EntryKind` of the entry whose header is at `at`. */
+export function entryKindAt(view: DataView, at: number): number {
+  return view.getUint8(at);
+}
+
+export function entryFlowAt(view: DataView, at: number): number {
+  return view.getUint8(at + 1);
+}
+
+export function entrySlotAt(view: DataView, at: number): number {
+  return view.getUint16(at + 2);
+}
+
+/** Bytes of the TLP or slot state behind the header. */
+export function entryLengthAt(view: DataView, at: number): number {
+  return (view.getUint32(at + 4) >>> 21) * 4;
+}
+
+export function entryGenerationAt(view: DataView, at: number): number {
+  return (view.getUint32(at + 4) & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(at + 8);
 }
 
 /** A whole HELLO or HELLO-ACK frame. */

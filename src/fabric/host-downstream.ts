@@ -4,10 +4,11 @@
  */
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
-import { completeWithoutData, setCompletion } from '#pcie/completion';
+import { completeWithoutData } from '#pcie/completion';
 import type { RootSide } from '#pcie/root-port';
 import {
   CompletionStatus,
+  copyTlp,
   FlowClass,
   flowClassOf,
   hasSafeAddress,
@@ -18,7 +19,12 @@ import {
 import { readLittleEndian32 } from './config-shadow.ts';
 import { isAtomic } from './containment.ts';
 import type { HostRoutes, HostSlot } from './host-slot.ts';
-import { Answer, type OutstandingRequest, OutstandingRequests } from './outstanding-requests.ts';
+import {
+  Answer,
+  type OutstandingRequest,
+  OutstandingRequests,
+  setAbort,
+} from './outstanding-requests.ts';
 import type { ScratchTlps } from './scratch-tlps.ts';
 
 export interface HostDownstreamOptions {
@@ -74,7 +80,7 @@ export class HostDownstream {
     const index = table.rowOfAddress(address);
     const slot = index === table.rowOfAddress(last) ? slotOfRow[index] : undefined;
     const { row, link } = slot ?? {};
-    if (slot === undefined || row === undefined || link?.sendWrites === undefined) return 0;
+    if (slot === undefined || row === undefined || link === undefined) return 0;
     if (slot.shadow.isWatched(address, last)) return 0;
     const sent = link.sendWrites(now, row.slot, row.generation, first, count);
     slot.counters.countDown(first, sent);
@@ -97,7 +103,8 @@ export class HostDownstream {
       return;
     }
     const down = this.#scratch.borrow();
-    copyConfigRequest(down, tlp);
+    copyTlp(down, tlp);
+    down.hints = false;
     const write = tlp.kind === TlpKind.CfgWr1;
     down.kind = write ? TlpKind.CfgWr0 : TlpKind.CfgRd0;
     if (slot.link !== undefined && write && (tlp.completerId & 7) === 0) {
@@ -149,17 +156,7 @@ export class HostDownstream {
       for (const request of this.#outstanding.takeAll(slot.virtualSlot)) {
         slot.counters.aborted++;
         const out = this.#scratch.borrow();
-        setCompletion(
-          out,
-          request.requesterId,
-          request.tag,
-          request.trafficClass,
-          request.attributes,
-          this.#completerBdf,
-          CompletionStatus.UR,
-          request.byteCount,
-          request.lowerAddress,
-        );
+        setAbort(out, request, this.#completerBdf);
         this.#rootSide.completion(now, out);
         this.#scratch.giveBack(out);
       }
@@ -203,23 +200,4 @@ function isMemory(kind: TlpKind): boolean {
     default:
       return isAtomic(kind);
   }
-}
-
-function copyConfigRequest(to: Tlp, from: Tlp): void {
-  to.trafficClass = from.trafficClass;
-  to.attributes = from.attributes;
-  to.addressType = from.addressType;
-  to.hints = false;
-  to.poisoned = from.poisoned;
-  to.digest = from.digest;
-  to.lengthDw = from.lengthDw;
-  to.requesterId = from.requesterId;
-  to.tag = from.tag;
-  to.firstBe = from.firstBe;
-  to.lastBe = from.lastBe;
-  to.completerId = from.completerId;
-  to.register = from.register;
-  to.payload = from.payload;
-  to.payloadOffset = from.payloadOffset;
-  to.payloadBytes = from.payloadBytes;
 }

@@ -16,6 +16,7 @@
 import { assert } from '#base/assert';
 import type { Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
+import { identityName, sameIdentity } from '#identity/identity';
 import { Connection, type ConnectionOwner } from './connection.ts';
 import { EndCode, type Frame, FrameType, helloFrame } from './frame.ts';
 import { type Hello, PROTOCOL_VERSION } from './hello.ts';
@@ -23,9 +24,7 @@ import { LinkCounters } from './link-counters.ts';
 import { checkLinkOptions, type LinkOptions, type LinkTap } from './link-options.ts';
 import type { LinkUser } from './link-user.ts';
 import { freshHello, Session, type SessionOwner } from './session.ts';
-import { identityName, sameIdentity } from '#identity/identity';
-import type { PeerIdentity } from './transport.ts';
-import type { Transport, TransportUser } from './transport.ts';
+import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 
 export interface HostLinkSink {
   /**

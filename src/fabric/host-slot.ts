@@ -1,6 +1,6 @@
 /**
- * The state the parts of a host proxy share. `HostProxy` alone changes it (table, slots, peers);
- * `HostDownstream` and `HostUpstream` read it, and feed a slot's shadow and counters.
+ * The state the parts of a host proxy share. `HostProxy` alone changes table and peers, `HostSlotLife`
+ * the slots; `HostDownstream` and `HostUpstream` read them, and feed a slot's shadow and counters.
  */
 import { AdvancedErrorReporting } from '#pcie/aer';
 import { ConfigSpace } from '#pcie/config-space';

@@ -41,12 +41,7 @@ export class HostTableHistory {
       const last = this.#ofVirtualSlot.get(row.virtualSlot);
       if (this.#live.has(row.virtualSlot) && isSameHostBinding(row, last)) continue;
       const highest = Math.max(last?.generation ?? 0, this.#ofBoxSlot.get(boxSlotKey(row)) ?? 0);
-      if (row.generation > highest) continue;
-      check.error(
-        index,
-        'generation',
-        `${row.generation} was used before; a new binding needs one above ${highest}`,
-      );
+      check.newGeneration(index, row.generation, highest);
     }
     return check.errors;
   }

@@ -16,6 +16,7 @@ import { Refusal } from './counters.ts';
 import type { DmaService } from './dma-service.ts';
 import type { HostDownstream } from './host-downstream.ts';
 import type { HostPeer, HostRoutes, HostSlot } from './host-slot.ts';
+import type { ArrivedRun, ArrivedTlp } from './link-user.ts';
 import { isUnsupportedRequest } from './unsupported-request.ts';
 
 /** What `receive` returns for a TLP it is done with; else how many bytes of its answer have gone. */
@@ -55,22 +56,19 @@ export class HostUpstream {
   receive(
     now: Nanos,
     peer: HostPeer,
-    slotNumber: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
+    arrived: ArrivedTlp,
     tlp: Tlp,
     answered: number,
     wait: boolean,
   ): number {
-    const decoded = decodeTlp(bytes, offset, length, tlp);
-    const slot = this.#slotOf(peer, slotNumber);
-    const fresh = slot !== undefined && this.#isFresh(peer, slot, generation);
+    const { bytes, offset } = arrived;
+    const decoded = decodeTlp(bytes, offset, arrived.length, tlp);
+    const slot = this.#slotOf(peer, arrived.slot);
+    const fresh = slot !== undefined && this.#isFresh(peer, slot, arrived.generation);
     let flow = flowClassOf(tlp.kind);
     if (decoded !== TlpDecode.OK) {
       if (decoded !== TlpDecode.UNSUPPORTED_KIND || !isUnsupportedRequest(bytes[offset])) {
-        this.#undecodable(now, fresh ? slot : undefined, decoded, tlp, bytes, offset);
+        this.#undecodable(now, fresh ? slot : undefined, decoded, tlp, arrived);
         return DONE;
       }
       flow = FlowClass.NON_POSTED;
@@ -82,14 +80,14 @@ export class HostUpstream {
         if (!link.canSend(FlowClass.COMPLETION, 0)) return answered;
         const { UR } = CompletionStatus;
         const counters = slot?.counters ?? this.#routes.stray;
-        this.#dma.error(now, link, slotNumber, generation, tlp, UR, answered, counters);
+        this.#dma.error(now, link, arrived, tlp, UR, answered, counters);
       }
       (slot?.counters ?? this.#routes.stray).countStale(tlp);
       return DONE;
     }
     if (tlp.payloadBytes > slot.shadow.maxPayloadBytes && flow !== FlowClass.NON_POSTED) {
       // 2.2.2. A request with an answer carries 32 bytes at most.
-      this.#refuse(now, slot, Refusal.MALFORMED, tlp, bytes, offset);
+      this.#refuse(now, slot, Refusal.MALFORMED, tlp, arrived);
       return DONE;
     }
     if (flow === FlowClass.COMPLETION) {
@@ -107,20 +105,19 @@ export class HostUpstream {
       if (flow === FlowClass.NON_POSTED) {
         if (!link.canSend(FlowClass.COMPLETION, 0)) return answered;
         const { UR } = CompletionStatus;
-        this.#dma.error(now, link, slotNumber, generation, tlp, UR, answered, slot.counters);
+        this.#dma.error(now, link, arrived, tlp, UR, answered, slot.counters);
       }
-      this.#refuse(now, slot, verdict as Refusal, tlp, bytes, offset);
+      this.#refuse(now, slot, verdict as Refusal, tlp, arrived);
       return DONE;
     }
     if (verdict === Verdict.INTERRUPT) {
       slot.counters.countUp(tlp);
       slot.counters.interrupts++;
       const data = readLittleEndian32(tlp.payload, tlp.payloadOffset);
-      const address = tlp.addressHi * 0x1_0000_0000 + tlp.addressLo;
-      this.#options.rootSide.interrupt(now, slot.virtualSlot, address, data);
+      this.#options.rootSide.interrupt(now, slot.virtualSlot, tlpAddress(tlp), data);
       return DONE;
     }
-    return this.#access(now, peer, slot, slotNumber, generation, tlp, answered);
+    return this.#access(now, peer, slot, arrived, tlp, answered);
   }
 
   /**
@@ -128,26 +125,17 @@ export class HostUpstream {
    * of a TLP but its address is alike in all of them, and all their addresses lie in one region: what
    * the first may do, all may. Nothing here can change that between two of them.
    */
-  receiveWrites(
-    peer: HostPeer,
-    slotNumber: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    tlp: Tlp,
-    stride: number,
-    count: number,
-  ): boolean {
-    const slot = this.#slotOf(peer, slotNumber);
-    if (slot === undefined || !this.#isFresh(peer, slot, generation)) return false;
-    if (decodeTlp(bytes, offset, length, tlp) !== TlpDecode.OK) return false;
+  receiveWrites(peer: HostPeer, run: ArrivedRun, tlp: Tlp): boolean {
+    const { count } = run;
+    const slot = this.#slotOf(peer, run.slot);
+    if (slot === undefined || !this.#isFresh(peer, slot, run.generation)) return false;
+    if (decodeTlp(run.bytes, run.offset, run.length, tlp) !== TlpDecode.OK) return false;
     if (tlp.payloadBytes > slot.shadow.maxPayloadBytes) return false;
     const verdict = this.#containment.check(tlp, slot.shadow, this.#routes.table);
     if (verdict !== Verdict.MEMORY) return false;
     const region = assertDefined(this.#containment.region, 'a passed access lies in a region');
     if (tlpAddress(tlp) + count * tlp.payloadBytes - 1 > region.limit) return false;
-    this.#dma.writeRun(tlp, region, stride, count);
+    this.#dma.writeRun(tlp, region, run.stride, count);
     slot.counters.countUp(tlp, count);
     return true;
   }
@@ -156,8 +144,7 @@ export class HostUpstream {
     now: Nanos,
     peer: HostPeer,
     slot: HostSlot,
-    slotNumber: number,
-    generation: number,
+    arrived: ArrivedTlp,
     tlp: Tlp,
     answered: number,
   ): number {
@@ -167,23 +154,13 @@ export class HostUpstream {
       this.#dma.write(tlp, region);
     } else if (isAtomic(tlp.kind)) {
       if (!link.canSend(FlowClass.COMPLETION, operandBytes(tlp))) return answered;
-      this.#dma.atomic(now, link, slotNumber, generation, tlp, region, slot.counters);
+      this.#dma.atomic(now, link, arrived, tlp, region, slot.counters);
     } else {
       const { maxPayloadBytes } = slot.shadow;
       // Of a function that has not shown what it takes, 128 bytes are safe to assume (7.5.3.4).
       const known = maxPayloadBytes === Infinity ? 128 : maxPayloadBytes;
       const limit = Math.min(this.#options.maxPayloadBytes, known);
-      const sent = this.#dma.read(
-        now,
-        link,
-        slotNumber,
-        generation,
-        tlp,
-        region,
-        limit,
-        answered,
-        slot.counters,
-      );
+      const sent = this.#dma.read(now, link, arrived, tlp, region, limit, answered, slot.counters);
       if (sent < requestByteCount(tlp)) return sent;
     }
     slot.counters.countUp(tlp);
@@ -207,8 +184,7 @@ export class HostUpstream {
     slot: HostSlot | undefined,
     decoded: TlpDecode,
     tlp: Tlp,
-    bytes: Uint8Array,
-    offset: number,
+    arrived: ArrivedTlp,
   ): void {
     const refusal =
       decoded === TlpDecode.BAD_ECRC
@@ -217,17 +193,11 @@ export class HostUpstream {
           ? Refusal.UNSUPPORTED_KIND
           : Refusal.MALFORMED;
     if (slot === undefined) (this.#routes.stray.refused[refusal] as number)++;
-    else this.#refuse(now, slot, refusal, tlp, bytes, offset);
+    else this.#refuse(now, slot, refusal, tlp, arrived);
   }
 
-  #refuse(
-    now: Nanos,
-    slot: HostSlot,
-    refusal: Refusal,
-    tlp: Tlp,
-    bytes: Uint8Array,
-    offset: number,
-  ): void {
+  #refuse(now: Nanos, slot: HostSlot, refusal: Refusal, tlp: Tlp, arrived: ArrivedTlp): void {
+    const { bytes, offset } = arrived;
     (slot.counters.refused[refusal] as number)++;
     const error = ERROR_OF_REFUSAL[refusal];
     if (error !== undefined) {

@@ -9,12 +9,17 @@ import {
   dataUnitsOf,
   ENTRY_HEADER_BYTES,
   EntryKind,
+  entryFlowAt,
+  entryGenerationAt,
+  entryKindAt,
+  entryLengthAt,
+  entrySlotAt,
   type Frame,
   SESSION_HEADER_BYTES,
 } from './frame.ts';
 import type { LinkCounters } from './link-counters.ts';
 import { type LinkOptions, type LinkTap, TapDirection } from './link-options.ts';
-import type { LinkPort, LinkUser, SlotState } from './link-user.ts';
+import type { ArrivedRun, LinkPort, LinkUser, SlotState } from './link-user.ts';
 import { runOfEntries } from './run-of-entries.ts';
 import { advance, distance } from './sequence.ts';
 
@@ -22,6 +27,17 @@ import { advance, distance } from './sequence.ts';
 export interface PeerReplay {
   readonly replayBytes: number;
   readonly replayFrames: number;
+}
+
+/** What is handed to the user, the same record each time. */
+class Arrival implements ArrivedRun {
+  slot = 0;
+  generation = 0;
+  bytes: Uint8Array = new Uint8Array(0);
+  offset = 0;
+  length = 0;
+  stride = 0;
+  count = 1;
 }
 
 export class Ingress {
@@ -41,6 +57,7 @@ export class Ingress {
   readonly #options: LinkOptions;
   readonly #ackFrames: number;
   readonly #ackBytes: number;
+  readonly #arrival = new Arrival();
   #frames = 0;
   #bytes = 0;
   /** The gap already reported is the one before this number: once is enough, a ping asks again. */
@@ -134,28 +151,14 @@ export class Ingress {
     offset: number,
     count: number,
   ): boolean {
-    const at = bytes.byteOffset + offset;
-    const units = dataUnitsOf(view.getUint32(at + ENTRY_HEADER_BYTES));
+    const units = dataUnitsOf(view.getUint32(bytes.byteOffset + offset + ENTRY_HEADER_BYTES));
     const { POSTED } = FlowClass;
     if (!this.credits.covers(POSTED, units, count)) return false;
-    const slot = view.getUint16(at + 2);
-    const length = tlpBytesOf(view, at);
-    const stride = ENTRY_HEADER_BYTES + length;
-    const first = offset + ENTRY_HEADER_BYTES;
-    const generation = generationOf(view, at);
-    const link = this.#link;
-    const taken = this.#user.linkWrites?.(
-      now,
-      link,
-      slot,
-      generation,
-      bytes,
-      first,
-      length,
-      stride,
-      count,
-    );
-    if (taken !== true) return false;
+    const run = this.#arrivalAt(view, bytes, offset);
+    run.stride = ENTRY_HEADER_BYTES + run.length;
+    run.count = count;
+    if (!this.#user.linkWrites(now, this.#link, run)) return false;
+    const { slot, offset: first, length, stride } = run;
     this.credits.pass(POSTED, units, count);
     const counters = this.#counters.in;
     counters.tlps[POSTED] += count;
@@ -166,6 +169,17 @@ export class Ingress {
       }
     }
     return true;
+  }
+
+  #arrivalAt(view: DataView, bytes: Uint8Array, offset: number): Arrival {
+    const arrival = this.#arrival;
+    const at = bytes.byteOffset + offset;
+    arrival.slot = entrySlotAt(view, at);
+    arrival.generation = entryGenerationAt(view, at);
+    arrival.bytes = bytes;
+    arrival.offset = offset + ENTRY_HEADER_BYTES;
+    arrival.length = entryLengthAt(view, at);
+    return arrival;
   }
 
   #deliver(
@@ -185,24 +199,23 @@ export class Ingress {
     /** Entries before this one have been offered as a run, in vain. */
     let single = 0;
     for (let index = 0; index < entries; index++) {
-      if (index >= single && user.linkWrites !== undefined) {
+      if (index >= single) {
         const count = runOfEntries(view, base + offset, entries - index);
         if (count > 1) {
           if (this.#deliverRun(now, view, bytes, offset, count)) {
             index += count - 1;
-            offset += count * (ENTRY_HEADER_BYTES + tlpBytesOf(view, base + offset));
+            offset += count * (ENTRY_HEADER_BYTES + entryLengthAt(view, base + offset));
             continue;
           }
           single = index + count;
         }
       }
-      const word = view.getUint32(base + offset);
-      const generation = generationOf(view, base + offset);
-      const length = tlpBytesOf(view, base + offset);
-      const slot = word & 0xffff;
+      const at = base + offset;
+      const arrival = this.#arrivalAt(view, bytes, offset);
+      const { slot, length } = arrival;
       offset += ENTRY_HEADER_BYTES;
-      if (word >>> 24 === EntryKind.TLP) {
-        const flow = (word >>> 16) & 3;
+      if (entryKindAt(view, at) === EntryKind.TLP) {
+        const flow = entryFlowAt(view, at);
         const units = dataUnitsOf(view.getUint32(base + offset));
         if (!credits.receive(flow, units) && !noCreditCheck) {
           return `sent a TLP of flow class ${flow} without credit`;
@@ -212,13 +225,13 @@ export class Ingress {
         if (this.tap !== undefined) this.tap(now, TapDirection.IN, slot, bytes, offset, length);
         // Counted as kept first: the user may release within the call.
         credits.keep(flow, units);
-        if (user.linkTlp(now, link, slot, generation, bytes, offset, length)) {
+        if (user.linkTlp(now, link, arrival)) {
           credits.release(flow, units);
         }
       } else {
         counters.slotStates++;
         const state = view.getUint32(base + offset) as SlotState;
-        user.linkSlotState(now, link, slot, generation, state);
+        user.linkSlotState(now, link, slot, arrival.generation, state);
       }
       // The user may have ended the session.
       if (!link.live) return undefined;
@@ -226,13 +239,4 @@ export class Ingress {
     }
     return undefined;
   }
-}
-
-/** Fields of the entry header at `at`, as frame.ts lays it out. */
-function tlpBytesOf(view: DataView, at: number): number {
-  return (view.getUint32(at + 4) >>> 21) * 4;
-}
-
-function generationOf(view: DataView, at: number): number {
-  return (view.getUint32(at + 4) & 0x1f_ffff) * 0x1_0000_0000 + view.getUint32(at + 8);
 }

@@ -4,14 +4,16 @@
  * back, a new table) holds for it too. Who keeps requests here keeps their credits, which is what
  * bounds the queue.
  */
+import type { ArrivedTlp } from './link-user.ts';
 
 /** Header of 16 bytes, two operands of 16, ECRC: all non-posted requests that are handled. */
 const USUAL_BYTES = 52;
 
-export class KeptTlp {
+export class KeptTlp implements ArrivedTlp {
   slot = 0;
   generation = 0;
   bytes = new Uint8Array(USUAL_BYTES);
+  readonly offset = 0;
   length = 0;
   payloadBytes = 0;
   /** Bytes of its answer that have been sent. */
@@ -31,15 +33,8 @@ export class KeptTlps {
     return this.#entries[this.#head];
   }
 
-  push(
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    payloadBytes: number,
-    answered: number,
-  ): void {
+  push(tlp: ArrivedTlp, payloadBytes: number, answered: number): void {
+    const { slot, generation, bytes, offset, length } = tlp;
     const entry = this.#pool.pop() ?? new KeptTlp();
     if (length > entry.bytes.length) entry.bytes = new Uint8Array(length);
     entry.slot = slot;

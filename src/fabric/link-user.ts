@@ -15,6 +15,21 @@ export const SlotState = {
 } as const;
 export type SlotState = (typeof SlotState)[keyof typeof SlotState];
 
+/** A TLP as it arrived: `length` bytes at `offset`, still encoded. Good during the call alone. */
+export interface ArrivedTlp {
+  readonly slot: number;
+  readonly generation: number;
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** `count` of them one behind the other, `stride` bytes from each to the next; the first is as above. */
+export interface ArrivedRun extends ArrivedTlp {
+  readonly stride: number;
+  readonly count: number;
+}
+
 export interface LinkPort {
   readonly peer: PeerIdentity;
   /**
@@ -34,7 +49,7 @@ export interface LinkPort {
    * Returns how many it took, as many as one frame, the credits and the buffers have room for; 0 when
    * the first has to be queued. Calls nothing back.
    */
-  sendWrites?(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number;
+  sendWrites(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number;
   /** Queues a slot state behind everything queued so far. TLPs queued later may overtake it. */
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void;
   /** Sends what is queued, in as few frames as hold it. */
@@ -47,36 +62,16 @@ export interface LinkUser {
   /** A new session is up; nothing of an earlier one will be delivered any more. */
   linkUp(now: Nanos, link: LinkPort): void;
   /**
-   * One TLP, in order and exactly once in this session: the `length` bytes at `offset`, still encoded
-   * and not yet looked at. Returns true when it is done with, false when it keeps the credit (it must
-   * copy what it needs) and will call `release`.
+   * One TLP, in order and exactly once in this session, not yet looked at. Returns true when it is done
+   * with, false when it keeps the credit (it must copy what it needs) and will call `release`.
    */
-  linkTlp(
-    now: Nanos,
-    link: LinkPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): boolean;
+  linkTlp(now: Nanos, link: LinkPort, arrived: ArrivedTlp): boolean;
   /**
-   * `count` TLPs that arrived one behind the other and are a run of memory writes (pcie/write-run.ts),
-   * but for their validity, which nobody has looked at: `length` bytes each, `stride` bytes apart. Returns
-   * true when all are done with, as `linkTlp` would have done them; false when nothing has happened and
-   * they are to come to it one by one.
+   * TLPs that are a run of memory writes (pcie/write-run.ts), but for their validity, which nobody has
+   * looked at. Returns true when all are done with, as `linkTlp` would have done them; false when nothing
+   * has happened and they are to come to it one by one.
    */
-  linkWrites?(
-    now: Nanos,
-    link: LinkPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    stride: number,
-    count: number,
-  ): boolean;
+  linkWrites(now: Nanos, link: LinkPort, run: ArrivedRun): boolean;
   linkSlotState(
     now: Nanos,
     link: LinkPort,

@@ -6,7 +6,7 @@
  * Records are pooled; one handed out lives until the next call.
  */
 import { assert } from '#base/assert';
-import { firstByteAddress, requestByteCount } from '#pcie/completion';
+import { firstByteAddress, requestByteCount, setCompletion } from '#pcie/completion';
 import { CompletionStatus, type Tlp, TlpKind } from '#pcie/tlp';
 
 /** What a completion means for its request. */
@@ -39,6 +39,21 @@ export class OutstandingRequest {
   /** Place in the order of opening, and the next in the chain of the tag. */
   opened = 0;
   next: OutstandingRequest | undefined = undefined;
+}
+
+/** Makes `out` the completion that ends `request` with UR for what is still to come of it. */
+export function setAbort(out: Tlp, request: OutstandingRequest, completerBdf: number): void {
+  setCompletion(
+    out,
+    request.requesterId,
+    request.tag,
+    request.trafficClass,
+    request.attributes,
+    completerBdf,
+    CompletionStatus.UR,
+    request.byteCount,
+    request.lowerAddress,
+  );
 }
 
 const TAGS = 1024;

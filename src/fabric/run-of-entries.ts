@@ -1,7 +1,7 @@
 /** Finds runs of memory writes (pcie/write-run.ts) among the entries of a frame that has been checked. */
 import { FlowClass } from '#pcie/tlp';
 import { MAX_RUN_TLPS } from '#pcie/write-run';
-import { ENTRY_HEADER_BYTES, EntryKind } from './frame.ts';
+import { ENTRY_HEADER_BYTES, EntryKind, entryLengthAt } from './frame.ts';
 
 const POSTED_TLP = (EntryKind.TLP << 8) | FlowClass.POSTED;
 // DW 0 of a TLP (2.2.1): all of Fmt and Type but the bit for 64-bit addresses, TH, TD, EP; then Length.
@@ -28,7 +28,7 @@ export function runOfEntries(view: DataView, at: number, entries: number): numbe
   if ((dw0 & KIND_AND_FLAGS) !== MEMORY_WRITE || (dw1 & BYTE_ENABLES) !== BYTE_ENABLES) return 1;
   const headerBytes = (dw0 & WITH_64_BITS) === 0 ? 12 : 16;
   const payloadBytes = (dw0 & LENGTH_DW) << 2;
-  const length = (sizes >>> 21) << 2;
+  const length = entryLengthAt(view, at);
   // A length of 1024 double words is written as 0, and not taken for a run.
   if (payloadBytes < 8 || headerBytes + payloadBytes !== length) return 1;
   const lowAt = ENTRY_HEADER_BYTES + headerBytes - 4;

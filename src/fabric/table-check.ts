@@ -38,6 +38,16 @@ export class TableChecker {
     this.integer(row, 'generation', value, 1, Number.MAX_SAFE_INTEGER);
   }
 
+  /** Says so if a new binding has a generation that is not above `highest`, which came before. */
+  newGeneration(row: number, value: number, highest: number): void {
+    if (value > highest) return;
+    this.error(
+      row,
+      'generation',
+      `${value} was used before; a new binding needs one above ${highest}`,
+    );
+  }
+
   /** Whether nothing before had this `key`; says which row had it if so. */
   unique<K>(seen: Map<K, number>, row: number, field: string, key: K, what: string): boolean {
     const before = seen.get(key);

@@ -10,6 +10,7 @@ import { setMemoryWrite } from '#pcie/split';
 import { copyTlp, Tlp } from '#pcie/tlp';
 import { encodeTlp, encodedTlpBytes } from '#pcie/tlp-codec';
 import { runOfWrites } from '#pcie/write-run';
+import { arrivedTlp } from '#testkit/arrived-tlp';
 import { FakeLink } from '#testkit/fake-link';
 import { configRequest, HostProxyWorld, littleEndian, NOW } from '#testkit/host-proxy-world';
 import { BoxProxy } from './box-proxy.ts';
@@ -127,15 +128,11 @@ function deliver(user: LinkUser, link: FakeLink, entries: readonly Entry[], runs
     linkSlotState: () => {},
     linkResume: () => {},
     linkDown: () => {},
-    ...(runs
-      ? {
-          linkWrites: (...run) => {
-            const done = user.linkWrites!(...run);
-            if (done) inRuns += run[8];
-            return done;
-          },
-        }
-      : {}),
+    linkWrites: (now, port, run) => {
+      const done = runs && user.linkWrites(now, port, run);
+      if (done) inRuns += run.count;
+      return done;
+    },
   };
   const options = { ...DEFAULT_LINK_OPTIONS };
   const peer = { replayBytes: 1 << 20, replayFrames: 64 };
@@ -242,7 +239,7 @@ describe('received by a box proxy', () => {
       tlp.payloadBytes = 4;
       const bytes = new Uint8Array(encodedTlpBytes(tlp));
       encodeTlp(tlp, bytes, 0);
-      proxy.linkTlp(NOW, link, 0, GENERATION, bytes, 0, bytes.length);
+      proxy.linkTlp(NOW, link, arrivedTlp(0, GENERATION, bytes));
     };
     // BAR 2 ends 4 pages behind where the test writes first; memory space on.
     write(0x18, BAR % 2 ** 32);

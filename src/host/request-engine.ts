@@ -252,7 +252,7 @@ export class RequestEngine {
       access.bytes - access.issued - 1,
       slot.maxPayloadBytes,
     );
-    if (run > 1 && fabric.requestWrites !== undefined) {
+    if (run > 1) {
       const sent = fabric.requestWrites(now, this.#tlp, run);
       access.issued += sent * bytes;
       if (sent > 0) return true;

@@ -16,6 +16,7 @@ import type { DevicePort } from './device.ts';
 import { ABORT_ACCESS, type BarTarget, type RegisterBar } from './endpoint-bar.ts';
 import { completionChunk } from './split.ts';
 import { CompletionStatus, Tlp, tlpAddress } from './tlp.ts';
+import { copyRunPayload } from './write-run.ts';
 
 /** RCB of a completer that is not a root complex (2.3.1.1). */
 const ENDPOINT_RCB_BYTES = 128;
@@ -107,16 +108,9 @@ export class MemoryResponder {
 
   /** Does `count` writes that are a run, or returns false when they do not all lie in one memory BAR. */
   writeRun(first: Tlp, stride: number, count: number): boolean {
-    const { payload, payloadBytes } = first;
-    const target = this.#find(tlpAddress(first), count * payloadBytes);
+    const target = this.#find(tlpAddress(first), count * first.payloadBytes);
     if (target?.kind !== 'memory') return false;
-    let at = this.#bars.matchedOffset;
-    let from = first.payloadOffset;
-    for (let index = 0; index < count; index++) {
-      copyBytes(target.memory, at, payload, from, payloadBytes);
-      at += payloadBytes;
-      from += stride;
-    }
+    copyRunPayload(first, count, stride, target.memory, this.#bars.matchedOffset);
     return true;
   }
 

@@ -32,9 +32,9 @@ export interface DownstreamFabric {
   /**
    * Takes a run of memory writes (write-run.ts) down: `first`, and up to `count` − 1 more; copied before
    * the call returns. Only after `canRequest` for the first. Returns how many it took; 0 when the first
-   * is to be handed to `request`. Calls nothing back. A fabric need not have it.
+   * is to be handed to `request`. Calls nothing back.
    */
-  requestWrites?(now: Nanos, first: Tlp, count: number): number;
+  requestWrites(now: Nanos, first: Tlp, count: number): number;
   /**
    * Makes `memory` reachable by DMA at `base`. Overlaps are refused with a `DxpuError`.
    * The buffer is shared, not copied.

@@ -25,6 +25,21 @@ export function runOfWrites(address: number, bytes: number, mps: number): number
   return low + count * mps <= FOUR_GIB ? count : 0;
 }
 
+/** Copies the payloads of a run, `strideBytes` apart from that of `first` on, to `at` of `to` side by side. */
+export function copyRunPayload(
+  first: Tlp,
+  count: number,
+  strideBytes: number,
+  to: Uint8Array,
+  at: number,
+): void {
+  const { payload, payloadOffset, payloadBytes } = first;
+  for (let index = 0; index < count; index++) {
+    const from = payloadOffset + index * strideBytes;
+    copyBytes(to, at + index * payloadBytes, payload, from, payloadBytes);
+  }
+}
+
 /**
  * Encodes a run of `count` writes, `strideBytes` apart from `offset` of `bytes` on. `first` is as
  * `encodeTlp` wants it, its address as `runOfWrites` does; the payloads of the others lie behind its own.

@@ -6,6 +6,7 @@ import type { Nanos } from '#base/units';
 import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
 import type { PeerIdentity } from '#fabric/transport';
 import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
+import { arrivedTlp } from './arrived-tlp.ts';
 import { encoded } from './fake-link.ts';
 
 interface Entry {
@@ -45,11 +46,16 @@ class DirectEnd implements LinkPort {
     if (other === undefined) throw new Error('not joined');
     const hand = (at: Nanos): boolean => {
       if (flow === FlowClass.COMPLETION) this.completions--;
-      const done = other.user.linkTlp(at, other, slot, generation, bytes, 0, bytes.length);
+      const done = other.user.linkTlp(at, other, arrivedTlp(slot, generation, bytes));
       if (!done) other.kept++;
       return done;
     };
     this.#put(now, { flow, hand });
+  }
+
+  /** Each by itself. */
+  sendWrites(): number {
+    return 0;
   }
 
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {

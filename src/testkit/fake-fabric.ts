@@ -104,6 +104,11 @@ export class FakeFabric implements DownstreamFabric {
     return this.accepts(virtualSlot, flow);
   }
 
+  /** Each by itself. */
+  requestWrites(): number {
+    return 0;
+  }
+
   request(now: Nanos, tlp: Tlp): void {
     const request = copyOf(tlp);
     this.requests.push(request);

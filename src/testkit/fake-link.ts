@@ -49,6 +49,11 @@ export class FakeLink implements LinkPort {
     this.sent.push({ slot, generation, tlp: decoded(bytes), bytes });
   }
 
+  /** Each by itself. */
+  sendWrites(): number {
+    return 0;
+  }
+
   sendSlotState(_now: Nanos, slot: number, generation: number, state: SlotState): void {
     if (!this.up) throw new Error('a slot state was sent on a session that is over');
     this.states.push({ slot, generation, state });

@@ -8,6 +8,7 @@ import { SlotState } from '#fabric/link-user';
 import type { HostRow } from '#fabric/mapping-table';
 import { completeWithData, completeWithoutData } from '#pcie/completion';
 import { CompletionStatus, Tlp, TlpKind } from '#pcie/tlp';
+import { arrivedTlp } from './arrived-tlp.ts';
 import { encoded, FakeLink } from './fake-link.ts';
 import { FakeRoot } from './fake-root.ts';
 
@@ -76,7 +77,7 @@ export class HostProxyWorld {
 
   /** What a box sends, as bytes. */
   receive(link: FakeLink, slot: number, generation: number, bytes: Uint8Array): boolean {
-    return this.proxy.linkTlp(NOW, link, slot, generation, bytes, 0, bytes.length);
+    return this.proxy.linkTlp(NOW, link, arrivedTlp(slot, generation, bytes));
   }
 
   /** The row of a virtual slot and the link to its box. */

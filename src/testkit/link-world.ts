@@ -4,21 +4,16 @@ import { Prng } from '#base/prng';
 import type { Nanos } from '#base/units';
 import { VirtualClock } from '#base/virtual-clock';
 import { BoxLinks } from '#fabric/box-links';
+import { silentUser } from '#emulator/silent-user';
 import { HostLink } from '#fabric/host-link';
 import type { LinkOptions } from '#fabric/link-options';
-import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
-import type { PeerIdentity, Transport, TransportUser } from '#fabric/transport';
+import type { ArrivedTlp, LinkPort, LinkUser, SlotState } from '#fabric/link-user';
+import { settleAfter } from '#fabric/settle-after';
+import type { PeerIdentity, Transport } from '#fabric/transport';
 import { VirtualNetwork, type VirtualPath, type VirtualPathOptions } from '#fabric/virtual-network';
 
 export const HOST: PeerIdentity = { kind: 'host', id: 'h1' };
 export const BOX: PeerIdentity = { kind: 'box', id: 'b1' };
-
-const DEAD_USER: TransportUser = {
-  frame: () => {},
-  turnEnd: () => {},
-  writable: () => {},
-  closed: () => {},
-};
 
 export interface ReceivedTlp {
   readonly session: number;
@@ -48,19 +43,17 @@ export class RecordingUser implements LinkUser {
     this.onUp?.(now, link);
   }
 
-  linkTlp(
-    now: Nanos,
-    link: LinkPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): boolean {
+  linkTlp(now: Nanos, link: LinkPort, arrived: ArrivedTlp): boolean {
+    const { slot, generation, bytes, offset, length } = arrived;
     const copy = bytes.slice(offset, offset + length);
     const tlp = { session: this.session, slot, generation, bytes: copy, atNs: now };
     this.tlps.push(tlp);
     return this.onTlp?.(now, link, tlp) ?? true;
+  }
+
+  /** Each by itself. */
+  linkWrites(): boolean {
+    return false;
   }
 
   linkSlotState(_n: Nanos, _l: LinkPort, slot: number, generation: number, state: SlotState): void {
@@ -178,13 +171,10 @@ export class LinkWorld {
       {
         local: host.local,
         connected: (now, transport) => {
-          if (this.#dead.has(host)) {
-            transport.close();
-            return DEAD_USER;
-          }
+          if (this.#dead.has(host)) return silentUser(transport);
           const user = host.connected(now, this.#watched('host', transport));
           this.settle();
-          return this.#driven(user);
+          return settleAfter(user, () => this.settle());
         },
         connectFailed: (now, reason) => {
           if (this.#dead.has(host)) return;
@@ -197,7 +187,7 @@ export class LinkWorld {
         accept: (now, transport) => {
           const user = this.box.accept(now, this.#watched('box', transport));
           this.settle();
-          return this.#driven(user);
+          return settleAfter(user, () => this.settle());
         },
       },
     );
@@ -211,24 +201,6 @@ export class LinkWorld {
         return transport.send(now, frame);
       },
       close: () => transport.close(),
-    };
-  }
-
-  #driven(user: TransportUser): TransportUser {
-    return {
-      frame: (now, bytes, offset, length) => user.frame(now, bytes, offset, length),
-      turnEnd: (now) => {
-        user.turnEnd(now);
-        this.settle();
-      },
-      writable: (now) => {
-        user.writable(now);
-        this.settle();
-      },
-      closed: (now, reason) => {
-        user.closed(now, reason);
-        this.settle();
-      },
     };
   }
 }

@@ -152,10 +152,10 @@ class LyingHost {
       linkUp(now, link);
     };
     const tlp = new Tlp();
-    proxy.linkTlp = (now, link, slot, generation, bytes, offset, length) => {
-      decodeTlp(bytes, offset, length, tlp);
+    proxy.linkTlp = (now, link, arrived) => {
+      decodeTlp(arrived.bytes, arrived.offset, arrived.length, tlp);
       if (tlp.kind === TlpKind.Cpl || tlp.kind === TlpKind.CplD) this.answers.push(tlp.status);
-      return linkTlp(now, link, slot, generation, bytes, offset, length);
+      return linkTlp(now, link, arrived);
     };
   }
 

@@ -1,7 +1,7 @@
 /** What a receiver of a fault world holds back, in order of arrival, as if its buffers were full. */
 import { assert } from '#base/assert';
 import { RingBuffer } from '#base/ring-buffer';
-import type { SlotState } from '#fabric/link-user';
+import type { ArrivedTlp, SlotState } from '#fabric/link-user';
 import { FlowClass } from '#pcie/tlp';
 
 /**
@@ -51,14 +51,8 @@ export class HeldTlps {
   }
 
   /** Returns what `linkTlp` returns: whether its credit is free again. */
-  push(
-    slot: number,
-    generation: number,
-    flow: FlowClass,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): boolean {
+  push(flow: FlowClass, arrived: ArrivedTlp): boolean {
+    const { slot, generation, bytes, offset, length } = arrived;
     const lengthDw = ((bytes[offset + 2] as number) & 3) * 256 + (bytes[offset + 3] as number);
     const withData = ((bytes[offset] as number) & WITH_DATA) !== 0;
     const creditGiven = flow === FlowClass.COMPLETION;

@@ -9,11 +9,12 @@
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
 import type { CreditWindow } from '#fabric/link-options';
-import type { LinkPort, LinkUser, SlotState } from '#fabric/link-user';
+import type { ArrivedRun, ArrivedTlp, LinkPort, LinkUser, SlotState } from '#fabric/link-user';
 import { Session } from '#fabric/session';
 import { FlowClass, flowClassOf, Tlp } from '#pcie/tlp';
 import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { tlpToLine } from '#pcie/tlp-line';
+import { arrivedTlp } from '../arrived-tlp.ts';
 import { hashBytes } from '../campaign/trace-hash.ts';
 import { judgeForgery } from './forgery.ts';
 import type { HoldMode } from './held-tlps.ts';
@@ -81,62 +82,34 @@ export class LinkWatch implements LinkUser {
     this.#inner.linkUp(now, port);
   }
 
-  linkTlp(
-    now: Nanos,
-    link: LinkPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): boolean {
+  linkTlp(now: Nanos, link: LinkPort, arrived: ArrivedTlp): boolean {
     const port = this.#portOf(link);
     if (port === undefined) return true;
-    this.#record(now, port, slot, generation, bytes, offset, length);
+    this.#record(now, port, arrived);
     const flow = flowClassOf(this.#tlp.kind);
     if (port.held.holds(flow)) {
-      const given = port.held.push(slot, generation, flow, bytes, offset, length);
+      const given = port.held.push(flow, arrived);
       this.#checkWindow(port, flow);
       return given;
     }
-    return this.#pass(now, port, slot, generation, bytes, offset, length, true);
+    return this.#pass(now, port, arrived, true);
   }
 
-  linkWrites(
-    now: Nanos,
-    link: LinkPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    stride: number,
-    count: number,
-  ): boolean {
+  linkWrites(now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
+    const { slot, generation, bytes, offset, length, stride, count } = run;
     const port = this.#ports.get(link);
     // What is held back, and what is refused as a run, comes again one by one.
     if (port === undefined || port.held.holds(FlowClass.POSTED)) return false;
     const sound = decodeTlp(bytes, offset, length, this.#tlp) === TlpDecode.OK;
     this.#entering = { peer: port.peer.id, slot, generation };
     this.#owner.entering(now, this.#entering, sound ? this.#tlp : undefined);
-    const done =
-      this.#inner.linkWrites?.(
-        now,
-        port,
-        slot,
-        generation,
-        bytes,
-        offset,
-        length,
-        stride,
-        count,
-      ) === true;
+    const done = this.#inner.linkWrites(now, port, run);
     this.#entering = undefined;
     this.#owner.entered(now);
     if (!done) return false;
     this.#oracle.counts.runs++;
     for (let index = 0; index < count; index++) {
-      this.#record(now, port, slot, generation, bytes, offset + index * stride, length);
+      this.#record(now, port, { ...run, offset: offset + index * stride });
     }
     return true;
   }
@@ -205,7 +178,7 @@ export class LinkWatch implements LinkUser {
         continue;
       }
       const credited = !held.creditGiven;
-      const done = this.#pass(now, port, slot, generation, bytes, 0, bytes.length, credited);
+      const done = this.#pass(now, port, arrivedTlp(slot, generation, bytes), credited);
       if (done && credited) port.session.release(now, flow, held.payloadBytes);
     }
     this.#owner.settle();
@@ -227,7 +200,7 @@ export class LinkWatch implements LinkUser {
     if (!port.live || port.held.size > 0) return;
     this.#oracle.counts.forgeries++;
     if (tag !== undefined) port.forged.add(tag);
-    this.#pass(now, port, slot, generation, bytes, 0, bytes.length, false);
+    this.#pass(now, port, arrivedTlp(slot, generation, bytes), false);
     this.#owner.settle();
   }
 
@@ -242,15 +215,8 @@ export class LinkWatch implements LinkUser {
     return judgeForgery(port, tlp, (invariant, what) => this.#fail(invariant, what));
   }
 
-  #record(
-    now: Nanos,
-    port: WatchedPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): void {
+  #record(now: Nanos, port: WatchedPort, arrived: ArrivedTlp): void {
+    const { slot, generation, bytes, offset, length } = arrived;
     const hash = hashBytes(bytes, offset, length);
     this.#oracle.arrived(now, hash, generation);
     decodeTlp(bytes, offset, length, this.#tlp);
@@ -277,22 +243,14 @@ export class LinkWatch implements LinkUser {
     this.#fail(Invariant.PROGRESS, `${sent}, beyond its credits`);
   }
 
-  #pass(
-    now: Nanos,
-    port: WatchedPort,
-    slot: number,
-    generation: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    credited: boolean,
-  ): boolean {
+  #pass(now: Nanos, port: WatchedPort, arrived: ArrivedTlp, credited: boolean): boolean {
+    const { slot, generation, bytes, offset, length } = arrived;
     const sound = decodeTlp(bytes, offset, length, this.#tlp) === TlpDecode.OK;
     const tlp = sound ? this.#tlp : undefined;
     const origin = { peer: port.peer.id, slot, generation };
     this.#entering = origin;
     this.#owner.entering(now, origin, tlp);
-    const done = this.#inner.linkTlp(now, port, slot, generation, bytes, offset, length);
+    const done = this.#inner.linkTlp(now, port, arrived);
     this.#entering = undefined;
     this.#owner.entered(now);
     if (!done) port.kept.push({ ...origin, credited });

@@ -54,7 +54,7 @@ export class RootWatch {
         if (flowClassOf(tlp.kind) === FlowClass.NON_POSTED) this.#ask(now, tlp);
         inner.request(now, tlp);
       },
-      requestWrites: (now, first, count) => inner.requestWrites?.(now, first, count) ?? 0,
+      requestWrites: (now, first, count) => inner.requestWrites(now, first, count),
       registerMemory: (base, memory, access) => inner.registerMemory(base, memory, access),
       unregisterMemory: (base) => inner.unregisterMemory(base),
     };
