@@ -141,11 +141,11 @@ export class BoxProxy implements LinkUser, Timed {
     return done;
   }
 
-  linkWrites(now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
+  linkRun(now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
     const peer = this.#peers.of(link);
     if (peer === undefined) return false;
     const tlp = this.#scratch.borrow();
-    const done = this.#traffic.receiveWrites(now, peer, run, tlp);
+    const done = this.#traffic.receiveRun(now, peer, run, tlp);
     this.#scratch.giveBack(tlp);
     return done;
   }

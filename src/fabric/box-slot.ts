@@ -166,7 +166,7 @@ export class SlotPort implements DevicePort {
     // `canSend` has answered for the first one.
     const fair = Math.floor((this.#options.fairShareBytes - slot.sentInTurn) / cost);
     const most = othersWait(slot, peer) ? Math.min(count, Math.max(1, fair)) : count;
-    const sent = peer.link.sendWrites(now, slot.slot, row.generation, first, most);
+    const sent = peer.link.sendRun(now, slot.slot, row.generation, first, most);
     slot.counters.countUp(first, sent);
     slot.sentInTurn += sent * cost;
     return sent;

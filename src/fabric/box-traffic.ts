@@ -10,7 +10,7 @@ import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import type { BoxProxyOptions } from './box-proxy-options.ts';
 import type { BoxPeer, BoxSlot, BoxSlots } from './box-slot.ts';
 import type { ArrivedRun, ArrivedTlp } from './link-user.ts';
-import { Answer } from './outstanding-requests.ts';
+import { Answer, advance, type OutstandingRequest } from './outstanding-requests.ts';
 import type { ScratchTlps } from './scratch-tlps.ts';
 import { isUnsupportedRequest } from './unsupported-request.ts';
 
@@ -70,15 +70,21 @@ export class BoxTraffic {
   }
 
   /**
-   * A run of memory writes (`LinkUser.linkWrites`), the first decoded into `tlp`. What the fence asks
-   * is alike in all of them, and a device that takes a run changes nothing of it.
+   * A run (`LinkUser.linkRun`), the first decoded into `tlp`. What the fence asks is alike in all of
+   * them, and a device that takes a run changes nothing of it.
    */
-  receiveWrites(now: Nanos, peer: BoxPeer, run: ArrivedRun, tlp: Tlp): boolean {
+  receiveRun(now: Nanos, peer: BoxPeer, run: ArrivedRun, tlp: Tlp): boolean {
     const slot = this.#slots.at(run.slot);
     if (slot === undefined || !this.#isFresh(peer, slot, run.generation)) return false;
-    if (slot.device.receiveWrites === undefined) return false;
+    if (slot.device.receiveRun === undefined) return false;
     if (decodeTlp(run.bytes, run.offset, run.length, tlp) !== TlpDecode.OK) return false;
-    if (!slot.device.receiveWrites(now, tlp, run.stride, run.count)) return false;
+    let request: OutstandingRequest | undefined;
+    if (flowClassOf(tlp.kind) === FlowClass.COMPLETION) {
+      request = slot.outstanding.requestOfRun(tlp, slot.slot, slot.generation, run.count);
+      if (request === undefined) return false;
+    }
+    if (!slot.device.receiveRun(now, tlp, run.stride, run.count)) return false;
+    if (request !== undefined) advance(request, run.count * tlp.payloadBytes);
     slot.counters.countDown(tlp, run.count);
     return true;
   }

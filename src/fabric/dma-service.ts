@@ -14,7 +14,7 @@ import {
 } from '#pcie/completion';
 import { completionChunk } from '#pcie/split';
 import { type CompletionStatus, FlowClass, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
-import { copyRunPayload } from '#pcie/write-run';
+import { copyRunPayload, runOfCompletions } from '#pcie/tlp-run';
 import { operandBytes } from './containment.ts';
 import type { SlotCounters } from './counters.ts';
 import type { ArrivedTlp, LinkPort } from './link-user.ts';
@@ -92,8 +92,15 @@ export class DmaService {
       const payloadBytes = (skipped + chunk + 3) & ~3;
       const at = address - skipped - region.base;
       if (!link.canSend(FlowClass.COMPLETION, payloadBytes)) break;
-      answered += chunk;
       completeWithData(out, tlp, this.#completerBdf, address, remaining, chunk, region.bytes, at);
+      const run = runOfCompletions(address, remaining, maxPayloadBytes, this.#rcbBytes);
+      const sent = run > 1 ? link.sendRun(now, asked.slot, asked.generation, out, run) : 0;
+      if (sent > 0) {
+        answered += sent * chunk;
+        counters.countDown(out, sent);
+        continue;
+      }
+      answered += chunk;
       counters.countDown(out);
       link.sendTlp(now, asked.slot, asked.generation, out);
     }

@@ -13,7 +13,7 @@ import { type CreditGate, OrderedQueue } from '#pcie/ordered-queue';
 import { orderingClassOf } from '#pcie/ordering';
 import { FlowClass, flowClassOf, type Tlp } from '#pcie/tlp';
 import { encodedTlpBytes, encodeTlp } from '#pcie/tlp-codec';
-import { encodeWriteRun } from '#pcie/write-run';
+import { encodeRun } from '#pcie/tlp-run';
 import { SendCredits } from './credits.ts';
 import {
   ENTRY_HEADER_BYTES,
@@ -133,13 +133,14 @@ export class Egress implements CreditGate {
   }
 
   /**
-   * Puts a run of memory writes straight into the open frame; returns how many (`LinkPort.sendWrites`).
+   * Puts a run straight into the open frame; returns how many of it (`LinkPort.sendRun`).
    * The same as `sendTlp` for each: nothing waits that they would have to wait behind, and there is
    * credit and room for all of them before the first is written.
    */
-  sendWrites(now: Nanos, slot: number, generation: number, first: Tlp, wanted: number): number {
+  sendRun(now: Nanos, slot: number, generation: number, first: Tlp, wanted: number): number {
     const { payloadBytes } = first;
-    const most = Math.min(wanted, this.credits.covers(FlowClass.POSTED, payloadBytes));
+    const flow = flowClassOf(first.kind);
+    const most = Math.min(wanted, this.credits.covers(flow, payloadBytes));
     if (this.#waiting > 0 || most === 0) return 0;
     const length = encodedTlpBytes(first);
     const at = this.#begin(now, length);
@@ -147,11 +148,11 @@ export class Egress implements CreditGate {
     const stride = ENTRY_HEADER_BYTES + length;
     const room = this.#maxFrameBytes - this.#openBytes;
     const count = Math.min(most, Math.floor(room / stride));
-    encodeWriteRun(first, count, this.replay.bytes, at, stride);
-    this.credits.take(FlowClass.POSTED, payloadBytes, count);
+    encodeRun(first, count, this.replay.bytes, at, stride);
+    this.credits.take(flow, payloadBytes, count);
     for (let index = 0; index < count; index++) {
       const entry = at + index * stride;
-      this.#end(now, EntryKind.TLP, FlowClass.POSTED, slot, generation, entry, length);
+      this.#end(now, EntryKind.TLP, flow, slot, generation, entry, length);
     }
     return count;
   }

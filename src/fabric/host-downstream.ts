@@ -82,7 +82,7 @@ export class HostDownstream {
     const { row, link } = slot ?? {};
     if (slot === undefined || row === undefined || link === undefined) return 0;
     if (slot.shadow.isWatched(address, last)) return 0;
-    const sent = link.sendWrites(now, row.slot, row.generation, first, count);
+    const sent = link.sendRun(now, row.slot, row.generation, first, count);
     slot.counters.countDown(first, sent);
     return sent;
   }

@@ -222,11 +222,11 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     return done;
   }
 
-  linkWrites(_now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
+  linkRun(_now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
     const peer = this.#peers.of(link);
     if (peer === undefined) return false;
     const tlp = this.#scratch.borrow();
-    const done = this.#upstream.receiveWrites(peer, run, tlp);
+    const done = this.#upstream.receiveRun(peer, run, tlp);
     this.#scratch.giveBack(tlp);
     return done;
   }

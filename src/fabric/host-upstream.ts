@@ -121,15 +121,16 @@ export class HostUpstream {
   }
 
   /**
-   * A run of memory writes (`LinkUser.linkWrites`), the first decoded into `tlp`. All that is checked
+   * A run (`LinkUser.linkRun`), the first decoded into `tlp`; only memory writes are taken. All that is checked
    * of a TLP but its address is alike in all of them, and all their addresses lie in one region: what
    * the first may do, all may. Nothing here can change that between two of them.
    */
-  receiveWrites(peer: HostPeer, run: ArrivedRun, tlp: Tlp): boolean {
+  receiveRun(peer: HostPeer, run: ArrivedRun, tlp: Tlp): boolean {
     const { count } = run;
     const slot = this.#slotOf(peer, run.slot);
     if (slot === undefined || !this.#isFresh(peer, slot, run.generation)) return false;
     if (decodeTlp(run.bytes, run.offset, run.length, tlp) !== TlpDecode.OK) return false;
+    if (flowClassOf(tlp.kind) !== FlowClass.POSTED) return false;
     if (tlp.payloadBytes > slot.shadow.maxPayloadBytes) return false;
     const verdict = this.#containment.check(tlp, slot.shadow, this.#routes.table);
     if (verdict !== Verdict.MEMORY) return false;

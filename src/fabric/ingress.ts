@@ -3,7 +3,7 @@
  * dropped, and what the peer should be told about it is noted here until a frame goes out.
  */
 import type { Nanos } from '#base/units';
-import { FlowClass } from '#pcie/tlp';
+import type { FlowClass } from '#pcie/tlp';
 import { ReceiveCredits } from './credits.ts';
 import {
   dataUnitsOf,
@@ -142,7 +142,7 @@ export class Ingress {
 
   /**
    * Offers a run to the user; false when nothing has happened. The same as one by one: there is credit
-   * for all of them, and a user that takes a run ends no session by it.
+   * for all of them, and a user that takes a run sends nothing and ends no session by it.
    */
   #deliverRun(
     now: Nanos,
@@ -151,18 +151,19 @@ export class Ingress {
     offset: number,
     count: number,
   ): boolean {
-    const units = dataUnitsOf(view.getUint32(bytes.byteOffset + offset + ENTRY_HEADER_BYTES));
-    const { POSTED } = FlowClass;
-    if (!this.credits.covers(POSTED, units, count)) return false;
+    const at = bytes.byteOffset + offset;
+    const flow = entryFlowAt(view, at) as FlowClass;
+    const units = dataUnitsOf(view.getUint32(at + ENTRY_HEADER_BYTES));
+    if (!this.credits.covers(flow, units, count)) return false;
     const run = this.#arrivalAt(view, bytes, offset);
     run.stride = ENTRY_HEADER_BYTES + run.length;
     run.count = count;
-    if (!this.#user.linkWrites(now, this.#link, run)) return false;
+    if (!this.#user.linkRun(now, this.#link, run)) return false;
     const { slot, offset: first, length, stride } = run;
-    this.credits.pass(POSTED, units, count);
+    this.credits.pass(flow, units, count);
     const counters = this.#counters.in;
-    counters.tlps[POSTED] += count;
-    counters.tlpBytes[POSTED] += count * length;
+    counters.tlps[flow] += count;
+    counters.tlpBytes[flow] += count * length;
     if (this.tap !== undefined) {
       for (let index = 0; index < count; index++) {
         this.tap(now, TapDirection.IN, slot, bytes, first + index * stride, length);

@@ -45,11 +45,11 @@ export interface LinkPort {
    */
   sendTlp(now: Nanos, slot: number, generation: number, tlp: Tlp): void;
   /**
-   * Puts a run of memory writes (pcie/write-run.ts) into frames: `first`, and up to `count` − 1 more.
+   * Puts a run (pcie/tlp-run.ts) into frames: `first`, and up to `count` − 1 more. Only after `canSend`.
    * Returns how many it took, as many as one frame, the credits and the buffers have room for; 0 when
    * the first has to be queued. Calls nothing back.
    */
-  sendWrites(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number;
+  sendRun(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number;
   /** Queues a slot state behind everything queued so far. TLPs queued later may overtake it. */
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void;
   /** Sends what is queued, in as few frames as hold it. */
@@ -67,11 +67,12 @@ export interface LinkUser {
    */
   linkTlp(now: Nanos, link: LinkPort, arrived: ArrivedTlp): boolean;
   /**
-   * TLPs that are a run of memory writes (pcie/write-run.ts), but for their validity, which nobody has
-   * looked at. Returns true when all are done with, as `linkTlp` would have done them; false when nothing
-   * has happened and they are to come to it one by one.
+   * TLPs that are a run (pcie/tlp-run.ts), but for their validity, which nobody has looked at. Of
+   * completions none is the last of its request. Returns true when all are done with, as `linkTlp` would
+   * have done them; false when nothing has happened and they are to come to it one by one. Calls nothing
+   * of the link.
    */
-  linkWrites(now: Nanos, link: LinkPort, run: ArrivedRun): boolean;
+  linkRun(now: Nanos, link: LinkPort, run: ArrivedRun): boolean;
   linkSlotState(
     now: Nanos,
     link: LinkPort,

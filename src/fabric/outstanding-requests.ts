@@ -115,6 +115,28 @@ export class OutstandingRequests {
     return answer;
   }
 
+  /**
+   * The request that `count` completions are parts of which are a run (pcie/tlp-run.ts), if they came from
+   * `slot` and `generation`, fit it, and leave something to come. Nothing changes: `advance` does that.
+   */
+  requestOfRun(
+    first: Tlp,
+    slot: number,
+    generation: number,
+    count: number,
+  ): OutstandingRequest | undefined {
+    const request = this.#find(first.requesterId, first.tag);
+    const fits =
+      request !== undefined &&
+      request.slot === slot &&
+      request.generation === generation &&
+      isMemoryRead(request.kind) &&
+      request.byteCount === first.byteCount &&
+      request.lowerAddress === first.lowerAddress &&
+      request.byteCount > count * first.payloadBytes;
+    return fits ? request : undefined;
+  }
+
   /** Takes out the requests of a slot, or all, oldest first. */
   takeAll(slot?: number): OutstandingRequest[] {
     const taken: OutstandingRequest[] = [];
@@ -183,7 +205,12 @@ function answerOf(request: OutstandingRequest, tlp: Tlp): Answer {
   if (payloadBytes > ((skipped + request.byteCount + 3) & ~3)) return Answer.UNEXPECTED;
   const bytes = payloadBytes - skipped;
   if (bytes >= request.byteCount) return Answer.LAST;
+  advance(request, bytes);
+  return Answer.PART;
+}
+
+/** So many bytes of what a memory read asked for have come; not all. */
+export function advance(request: OutstandingRequest, bytes: number): void {
   request.byteCount -= bytes;
   request.lowerAddress = (request.lowerAddress + bytes) & 0x7f;
-  return Answer.PART;
 }

@@ -171,8 +171,8 @@ export class Session implements LinkPort, Timed, EgressSink, ConnectionSession {
     if (this.live) this.#egress.sendTlp(now, slot, generation, tlp);
   }
 
-  sendWrites(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number {
-    return this.live ? this.#egress.sendWrites(now, slot, generation, first, count) : 0;
+  sendRun(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number {
+    return this.live ? this.#egress.sendRun(now, slot, generation, first, count) : 0;
   }
 
   sendSlotState(now: Nanos, slot: number, generation: number, state: SlotState): void {

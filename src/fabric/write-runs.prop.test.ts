@@ -9,27 +9,15 @@ import { Endpoint } from '#pcie/endpoint';
 import { setMemoryWrite } from '#pcie/split';
 import { copyTlp, Tlp } from '#pcie/tlp';
 import { encodeTlp, encodedTlpBytes } from '#pcie/tlp-codec';
-import { runOfWrites } from '#pcie/write-run';
+import { runOfWrites } from '#pcie/tlp-run';
 import { arrivedTlp } from '#testkit/arrived-tlp';
 import { FakeLink } from '#testkit/fake-link';
 import { configRequest, HostProxyWorld, littleEndian, NOW } from '#testkit/host-proxy-world';
+import { type ArrivedEntry, deliver, framesOf } from '#testkit/link-halves';
 import { BoxProxy } from './box-proxy.ts';
 import { Egress } from './egress.ts';
-import {
-  decodeFrame,
-  ENTRY_HEADER_BYTES,
-  EntryKind,
-  Frame,
-  FrameDecode,
-  FrameType,
-  SESSION_HEADER_BYTES,
-  writeEntryHeader,
-  writeSessionHeader,
-} from './frame.ts';
-import { Ingress } from './ingress.ts';
 import { LinkCounters } from './link-counters.ts';
 import { DEFAULT_LINK_OPTIONS } from './link-options.ts';
-import type { LinkUser } from './link-user.ts';
 
 const PAGE = 4096;
 const GENERATION = 11;
@@ -57,14 +45,8 @@ const piece = fc.record({
 });
 type Piece = typeof piece extends fc.Arbitrary<infer T> ? T : never;
 
-interface Entry {
-  readonly slot: number;
-  readonly generation: number;
-  readonly bytes: Uint8Array;
-}
-
 function entriesOf(pieces: readonly Piece[], base: number, requesterId: number, slot: number) {
-  const entries: Entry[] = [];
+  const entries: ArrivedEntry[] = [];
   let fill = 0;
   for (const { page, offset, bytes, count, wrongFrom, wrong } of pieces) {
     let address = base + page * PAGE + offset;
@@ -96,56 +78,10 @@ function entriesOf(pieces: readonly Piece[], base: number, requesterId: number, 
   return entries;
 }
 
-function frameOf(entries: readonly Entry[]): Uint8Array {
-  const length = entries.reduce(
-    (sum, { bytes }) => sum + ENTRY_HEADER_BYTES + bytes.length,
-    SESSION_HEADER_BYTES,
-  );
-  const frame = new Uint8Array(length);
-  const view = new DataView(frame.buffer);
-  const limits = new Uint32Array(6);
-  writeSessionHeader(view, 0, FrameType.DATA, entries.length, length, 0, 0, limits);
-  let at = SESSION_HEADER_BYTES;
-  for (const { slot, generation, bytes } of entries) {
-    writeEntryHeader(view, at, EntryKind.TLP, 0, slot, 0, generation, bytes.length);
-    frame.set(bytes, at + ENTRY_HEADER_BYTES);
-    at += ENTRY_HEADER_BYTES + bytes.length;
-  }
-  return frame;
-}
-
-/** Hands the frame to `user`; returns what the link has counted, and how many came in runs. */
-function deliver(user: LinkUser, link: FakeLink, entries: readonly Entry[], runs: boolean) {
-  const bytes = frameOf(entries);
-  const frame = new Frame();
-  const view = new DataView(bytes.buffer);
-  expect(decodeFrame(view, bytes, 0, bytes.length, frame)).toBe(FrameDecode.OK);
-  const counters = new LinkCounters();
-  let inRuns = 0;
-  const proxy: LinkUser = {
-    linkUp: () => {},
-    linkTlp: (...tlp) => user.linkTlp(...tlp),
-    linkSlotState: () => {},
-    linkResume: () => {},
-    linkDown: () => {},
-    linkWrites: (now, port, run) => {
-      const done = runs && user.linkWrites(now, port, run);
-      if (done) inRuns += run.count;
-      return done;
-    },
-  };
-  const options = { ...DEFAULT_LINK_OPTIONS };
-  const peer = { replayBytes: 1 << 20, replayFrames: 64 };
-  const live = Object.assign(link, { live: true });
-  const ingress = new Ingress(options, peer, live, proxy, counters);
-  expect(ingress.data(NOW, frame, view, bytes, 0)).toBeUndefined();
-  return { counters: counters.in, granted: [...ingress.credits.granted], inRuns };
-}
-
 describe('received by a host proxy', () => {
   const BASES = [0x10_0000, 0x5_0000_0000] as const;
 
-  function host(entries: readonly Entry[], runs: boolean) {
+  function host(entries: readonly ArrivedEntry[], runs: boolean) {
     const world = new HostProxyWorld();
     // Pages 0 to 2 and 3 to 4 are two regions, 5 is missing, 6 cannot be written.
     const memory = BASES.map((base) => {
@@ -200,7 +136,7 @@ describe('received by a box proxy', () => {
   const BAR = 0x4_0000_0000;
   const MEMORY_BYTES = 2 ** 20;
 
-  function box(entries: readonly Entry[], runs: boolean) {
+  function box(entries: readonly ArrivedEntry[], runs: boolean) {
     const memory = new Uint8Array(MEMORY_BYTES);
     const endpoint = new Endpoint({
       identity: { vendorId: 0x1ddf, deviceId: 1, revisionId: 0, classCode: 0xff0000 },
@@ -220,8 +156,7 @@ describe('received by a box proxy', () => {
       identity: { kind: 'memory', model: 'memory', memoryBytes: MEMORY_BYTES, uuid: '' },
       plug: (port) => endpoint.plug(port),
       receive: (now, tlp) => endpoint.receive(now, tlp),
-      receiveWrites: (now, first, stride, count) =>
-        endpoint.receiveWrites(now, first, stride, count),
+      receiveRun: (now, first, stride, count) => endpoint.receiveRun(now, first, stride, count),
       resume: (now) => endpoint.resume(now),
       reset: () => endpoint.reset(),
       scrub: () => memory.fill(0),
@@ -322,7 +257,7 @@ describe('sent', () => {
             set(index);
             const run = runOfWrites(from + skip + index * mps, (count - index) * mps, mps);
             const before = fieldsOf(tlp);
-            const sent = run > 1 ? one.made.sendWrites(NOW, 7, GENERATION, tlp, run) : 0;
+            const sent = run > 1 ? one.made.sendRun(NOW, 7, GENERATION, tlp, run) : 0;
             expect(fieldsOf(tlp)).toEqual(before);
             expect(sent).toBeLessThanOrEqual(run);
             if (sent === 0) {
@@ -340,14 +275,7 @@ describe('sent', () => {
         }
         one.made.seal();
         other.made.seal();
-        const { replay } = one.made;
-        expect(replay.next).toBe(other.made.replay.next);
-        for (let frame = replay.base; frame !== replay.next; frame++) {
-          const [at, length] = [replay.offsetOf(frame), replay.lengthOf(frame)];
-          expect(length).toBe(other.made.replay.lengthOf(frame));
-          const theirs = other.made.replay.bytes.subarray(at, at + length);
-          expect(Buffer.compare(replay.bytes.subarray(at, at + length), theirs)).toBe(0);
-        }
+        expect(framesOf(one.made)).toEqual(framesOf(other.made));
         expect(one.counters).toEqual(other.counters);
         expect(one.tapped.join(' ') === other.tapped.join(' ')).toBe(true);
         expect(one.made.credits.covers(0, 128)).toBe(other.made.credits.covers(0, 128));

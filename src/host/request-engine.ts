@@ -17,7 +17,7 @@ import type { DownstreamFabric } from '#pcie/root-port';
 import { readChunk, setMemoryRead } from '#pcie/split';
 import { Accepted, CompletionTracker, Expect, TagPool } from '#pcie/tags';
 import { CompletionStatus, FlowClass, Tlp } from '#pcie/tlp';
-import { runOfWrites } from '#pcie/write-run';
+import { runOfWrites } from '#pcie/tlp-run';
 import {
   nextWriteBytes,
   paddedBytes,

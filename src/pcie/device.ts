@@ -25,7 +25,7 @@ export interface DevicePort {
   /** Takes a TLP upstream; copied before the call returns. Only after `canSend`. */
   send(now: Nanos, tlp: Tlp): void;
   /**
-   * Takes a run of memory writes (write-run.ts) upstream: `first`, and up to `count` − 1 more; copied
+   * Takes a run of memory writes (tlp-run.ts) upstream: `first`, and up to `count` − 1 more; copied
    * before the call returns. Only after `canSend` for the first. Returns how many it took; 0 when the
    * first is to be sent by itself. Calls nothing back. A port need not have it.
    */
@@ -42,11 +42,12 @@ export interface Device extends Timed {
    */
   receive(now: Nanos, tlp: Tlp): void;
   /**
-   * A run of `count` valid memory writes (write-run.ts) from upstream. `first` is the record of the
-   * first; the payloads lie `stride` bytes apart. Returns true when all are done as `receive` would
-   * have done them, false when nothing was. A device need not have it.
+   * A run of `count` valid TLPs (tlp-run.ts) from upstream; of completions none is the last of its
+   * request. `first` is the record of the first; the payloads lie `stride` bytes apart. Returns true when
+   * all are done as `receive` would have done them, false when nothing was. Calls nothing of the port. A
+   * device need not have it.
    */
-  receiveWrites?(now: Nanos, first: Tlp, stride: number, count: number): boolean;
+  receiveRun?(now: Nanos, first: Tlp, stride: number, count: number): boolean;
   /** `canSend` may have become true again. */
   resume(now: Nanos): void;
   /**

@@ -25,7 +25,7 @@ import {
 } from './endpoint-transfer.ts';
 import { readChunk, setMemoryRead, setMemoryWrite, writeChunk } from './split.ts';
 import { FlowClass, Tlp } from './tlp.ts';
-import { runOfWrites } from './write-run.ts';
+import { runOfWrites } from './tlp-run.ts';
 
 export interface DmaOptions {
   readonly channels: number;
@@ -184,6 +184,12 @@ export class DmaEngine implements ReadsUser {
     // Most completions are a part of their request: nothing can leave that could not before.
     if (this.#reads.tagsHeld < tagsHeld) this.pump(now);
     return expected;
+  }
+
+  /** A run of completions (tlp-run.ts), all parts of one request; false when nothing has happened. */
+  completionRun(first: Tlp, stride: number, count: number): boolean {
+    // No tag comes free by a part: nothing can leave that could not before.
+    return this.#reads.completionRun(first, stride, count);
   }
 
   nextDeadlineNs(): number {

@@ -16,7 +16,7 @@ import type { DevicePort } from './device.ts';
 import { ABORT_ACCESS, type BarTarget, type RegisterBar } from './endpoint-bar.ts';
 import { completionChunk } from './split.ts';
 import { CompletionStatus, Tlp, tlpAddress } from './tlp.ts';
-import { copyRunPayload } from './write-run.ts';
+import { copyRunPayload } from './tlp-run.ts';
 
 /** RCB of a completer that is not a root complex (2.3.1.1). */
 const ENDPOINT_RCB_BYTES = 128;

@@ -9,6 +9,7 @@ import type { Nanos } from '#base/units';
 import { DmaStatus, type Transfer } from './endpoint-transfer.ts';
 import { Accepted, CompletionTracker, TagPool } from './tags.ts';
 import { CompletionStatus, type Tlp } from './tlp.ts';
+import { copyRunPayload } from './tlp-run.ts';
 
 const ALL_TAGS = 1024;
 export const MAX_OUTSTANDING_READS = 768;
@@ -103,6 +104,19 @@ export class ReadsInFlight {
     }
     if (accepted === Accepted.DONE) {
       this.#over(now, tag, this.#poisoned[tag] === 1 ? DmaStatus.POISONED : DmaStatus.OK);
+    }
+    return true;
+  }
+
+  /** A run of completions, all parts of one request; false when nothing has happened. */
+  completionRun(first: Tlp, stride: number, count: number): boolean {
+    const { tag } = first;
+    const tracker = this.#tracker;
+    if (!tracker.acceptRun(first, count)) return false;
+    const owner = this.#ownerOf(tag);
+    if (!owner.abandoned) {
+      const offset = (this.#offsets[tag] as number) + tracker.offset;
+      copyRunPayload(first, count, stride, owner.memory, owner.memoryOffset + offset);
     }
     return true;
   }

@@ -176,11 +176,15 @@ export class Endpoint implements Timed {
   }
 
   /**
-   * A run of valid memory writes (`Device.receiveWrites`): taken when the first is fit to be written and
-   * all lie in one BAR with memory behind it. Writing there changes nothing that is asked of the others.
+   * A run (`Device.receiveRun`). Memory writes are taken when the first is fit to be written and all lie
+   * in one BAR with memory behind it: writing there changes nothing that is asked of the others.
+   * Completions are taken as parts of one request that waits for them.
    */
-  receiveWrites(_now: Nanos, first: Tlp, stride: number, count: number): boolean {
+  receiveRun(_now: Nanos, first: Tlp, stride: number, count: number): boolean {
     if (first.payloadBytes > this.dma.limits.maxPayloadBytes || first.poisoned) return false;
+    if (first.kind === TlpKind.CplD) {
+      return first.requesterId === this.config.bdf && this.dma.completionRun(first, stride, count);
+    }
     return this.#acceptsMemory(first) && this.#memory.writeRun(first, stride, count);
   }
 

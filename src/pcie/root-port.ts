@@ -30,7 +30,7 @@ export interface DownstreamFabric {
    */
   request(now: Nanos, tlp: Tlp): void;
   /**
-   * Takes a run of memory writes (write-run.ts) down: `first`, and up to `count` − 1 more; copied before
+   * Takes a run of memory writes (tlp-run.ts) down: `first`, and up to `count` − 1 more; copied before
    * the call returns. Only after `canRequest` for the first. Returns how many it took; 0 when the first
    * is to be handed to `request`. Calls nothing back.
    */

@@ -207,6 +207,21 @@ export class CompletionTracker {
     return bytes === remaining ? Accepted.DONE : Accepted.PART;
   }
 
+  /**
+   * Judges a run of `count` completions (tlp-run.ts): whether `accept` would call each of them a PART of an
+   * open request. Then they count as accepted, and `offset` is that of the first; else nothing has changed.
+   */
+  acceptRun(first: Tlp, count: number): boolean {
+    const { tag, payloadBytes } = first;
+    if (this.#state[tag] !== OPEN || this.#expect[tag] !== Expect.MEMORY_DATA) return false;
+    const remaining = this.#remaining[tag] as number;
+    const left = remaining - count * payloadBytes;
+    if (left <= 0 || this.#bytesOf(first, remaining) !== payloadBytes) return false;
+    this.offset = (this.#total[tag] as number) - remaining;
+    this.#remaining[tag] = left;
+    return true;
+  }
+
   /** How many of the remaining bytes a successful completion settles, or −1 when it does not fit. */
   #bytesOf(tlp: Tlp, remaining: number): number {
     const { tag } = tlp;

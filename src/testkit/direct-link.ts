@@ -54,7 +54,7 @@ class DirectEnd implements LinkPort {
   }
 
   /** Each by itself. */
-  sendWrites(): number {
+  sendRun(): number {
     return 0;
   }
 

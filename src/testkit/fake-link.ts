@@ -50,7 +50,7 @@ export class FakeLink implements LinkPort {
   }
 
   /** Each by itself. */
-  sendWrites(): number {
+  sendRun(): number {
     return 0;
   }
 

@@ -52,7 +52,7 @@ export class RecordingUser implements LinkUser {
   }
 
   /** Each by itself. */
-  linkWrites(): boolean {
+  linkRun(): boolean {
     return false;
   }
 

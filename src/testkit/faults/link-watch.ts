@@ -95,15 +95,15 @@ export class LinkWatch implements LinkUser {
     return this.#pass(now, port, arrived, true);
   }
 
-  linkWrites(now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
+  linkRun(now: Nanos, link: LinkPort, run: ArrivedRun): boolean {
     const { slot, generation, bytes, offset, length, stride, count } = run;
     const port = this.#ports.get(link);
     // What is held back, and what is refused as a run, comes again one by one.
-    if (port === undefined || port.held.holds(FlowClass.POSTED)) return false;
     const sound = decodeTlp(bytes, offset, length, this.#tlp) === TlpDecode.OK;
+    if (port === undefined || port.held.holds(flowClassOf(this.#tlp.kind))) return false;
     this.#entering = { peer: port.peer.id, slot, generation };
     this.#owner.entering(now, this.#entering, sound ? this.#tlp : undefined);
-    const done = this.#inner.linkWrites(now, port, run);
+    const done = this.#inner.linkRun(now, port, run);
     this.#entering = undefined;
     this.#owner.entered(now);
     if (!done) return false;

@@ -63,8 +63,11 @@ export class WatchedDevice implements Device {
     this.inner.receive(now, tlp);
   }
 
-  receiveWrites(now: Nanos, first: Tlp, stride: number, count: number): boolean {
-    return this.#mayReach() && this.inner.receiveWrites?.(now, first, stride, count) === true;
+  receiveRun(now: Nanos, first: Tlp, stride: number, count: number): boolean {
+    // None of them ends its request.
+    const isDue =
+      flowClassOf(first.kind) === FlowClass.COMPLETION ? this.#answered(first) : this.#mayReach();
+    return isDue && this.inner.receiveRun?.(now, first, stride, count) === true;
   }
 
   resume(now: Nanos): void {

@@ -4,7 +4,7 @@ import type { Nanos } from '#base/units';
 import { type LinkPort, SlotState } from '#fabric/link-user';
 import type { Session } from '#fabric/session';
 import type { PeerIdentity } from '#fabric/transport';
-import { copyTlp, FlowClass, Tlp } from '#pcie/tlp';
+import { copyTlp, FlowClass, Tlp, TlpKind } from '#pcie/tlp';
 import { HeldTlps } from './held-tlps.ts';
 import type { Channel } from './session-book.ts';
 
@@ -72,14 +72,16 @@ export class WatchedPort implements LinkPort {
     this.session.sendTlp(now, slot, generation, tlp);
   }
 
-  sendWrites(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number {
-    const sent = this.session.sendWrites(now, slot, generation, first, count);
+  sendRun(now: Nanos, slot: number, generation: number, first: Tlp, count: number): number {
+    if (this.#watch.answersForgery(this, first)) return 0;
+    const sent = this.session.sendRun(now, slot, generation, first, count);
     // Only now is it known how many went; nothing can have come of them yet.
     const one = new Tlp();
     copyTlp(one, first);
     for (let index = 0; index < sent; index++) {
       this.#watch.sending(now, this, slot, generation, one);
-      one.addressLo += one.payloadBytes;
+      if (one.kind === TlpKind.CplD) one.byteCount -= one.payloadBytes;
+      else one.addressLo += one.payloadBytes;
       one.payloadOffset += one.payloadBytes;
     }
     return sent;
