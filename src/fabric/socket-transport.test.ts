@@ -121,6 +121,59 @@ describe('frames in a byte stream', () => {
     expect(user.events).toEqual(['frame', 'frame', 'frame', 'turnEnd']);
   });
 
+  it('that come in pieces, as of TLS records, have one turn while a frame is begun', async () => {
+    const { socket, transport, user } = connected();
+    user.onFrame = () => transport.send(now, frameOf(8, 7));
+    const stream = Buffer.concat([frameOf(16, 1), frameOf(64, 2), frameOf(8, 3)]);
+    for (const [from, to] of [
+      [0, 30],
+      [30, 50],
+      [50, 88],
+    ]) {
+      socket.push(Buffer.from(stream.subarray(from, to)));
+    }
+    await settled();
+    expect(user.events).toEqual(['frame', 'frame', 'frame', 'turnEnd']);
+    expect(socket.written.map((part) => part.length)).toEqual([24]);
+    await settled();
+    expect(user.events).toEqual(['frame', 'frame', 'frame', 'turnEnd']);
+  });
+
+  it('have their turn end though the rest of the next does not come', async () => {
+    const { socket, transport, user } = connected();
+    user.onFrame = () => transport.send(now, frameOf(8, 7));
+    socket.push(Buffer.concat([frameOf(16, 1), frameOf(64, 2).subarray(0, 20)]));
+    await settled();
+    await settled();
+    expect(user.events).toEqual(['frame', 'turnEnd']);
+    expect(socket.written.length).toBe(1);
+    // Nor does it wait for more of a long stream than 64 KiB.
+    const frame = frameOf(30_000, 2);
+    socket.push(Buffer.from(frameOf(64, 2).subarray(20)));
+    for (let part = 0; part < 5; part++) {
+      socket.push(Buffer.concat([frame.subarray(part === 0 ? 0 : 8), frame.subarray(0, 8)]));
+    }
+    await settled();
+    await settled();
+    const events = ['frame', 'turnEnd', 'frame', 'turnEnd'];
+    expect(user.events).toEqual([
+      ...events,
+      ...['frame', 'frame', 'frame', 'turnEnd', 'frame', 'frame', 'turnEnd'],
+    ]);
+  });
+
+  it('are not ended twice when the connection goes within their turn', async () => {
+    const { socket, user } = connected();
+    socket.push(Buffer.concat([frameOf(16, 1), frameOf(64, 2).subarray(0, 20)]));
+    socket.push(null);
+    await settled();
+    await settled();
+    await settled();
+    const gone = user.events.indexOf('closed: the peer closed the connection');
+    expect(gone).toBeGreaterThan(0);
+    expect(user.events.slice(gone + 1)).toEqual([]);
+  });
+
   it('come from one buffer all the time, unless one is larger than it', async () => {
     const { socket, user } = connected();
     const stream = Buffer.concat(Array.from({ length: 40 }, (_, index) => frameOf(30_004, index)));

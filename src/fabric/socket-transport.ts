@@ -1,9 +1,11 @@
 /**
  * Frames over one stream socket, TLS or (for the benchmark) plain TCP.
  *
- * Outgoing frames wait until the end of the turn that caused them (of a chunk of input, or of the
+ * Outgoing frames wait until the end of the turn that caused them (of the input that is there, or of the
  * current event loop tick) or until there are 64 KiB of them; those that lie side by side leave in
- * one write. Incoming bytes are cut into frames by the length each frame's header states.
+ * one write. Incoming bytes are cut into frames by the length each frame's header states. TLS brings
+ * them a record at a time: when one ends within a frame, the turn goes on with the next, up to 64 KiB and
+ * until the event loop has read what has come.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#base/clock';
@@ -18,6 +20,8 @@ import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
 const HOLD_ABOVE_BYTES = 128 * 1024;
 /** A turn that sends more does not wait for its end: the peer may begin. */
 const WRITE_BYTES = 64 * 1024;
+/** A turn that was brought more ends, whatever is behind it: the peer may go on. */
+const TURN_BYTES = 64 * 1024;
 const CLOSE_TIMEOUT_MS = 1000;
 
 export class SocketTransport implements Transport {
@@ -32,6 +36,9 @@ export class SocketTransport implements Transport {
   #others: Uint8Array[] = [];
   #framesBytes = 0;
   #inTurn = false;
+  /** Bytes of frames in this turn. */
+  #turnBytes = 0;
+  #turnEnd: NodeJS.Immediate | undefined;
   #holding = false;
   #ended = false;
   #reason: string | undefined;
@@ -163,9 +170,21 @@ export class SocketTransport implements Transport {
       }
       user.frame(now, input.bytes, input.begin, length);
       input.take(length);
+      this.#turnBytes += length;
       if (this.#ended) break;
       input.limitBytes = MAX_FRAME_BYTES;
     }
+    if (this.#ended || input.available === 0 || this.#turnBytes >= TURN_BYTES) {
+      this.#endTurn(now, user);
+    } else {
+      this.#turnEnd ??= setImmediate(() => this.#endTurn(this.#clock.now(), user));
+    }
+  }
+
+  #endTurn(now: Nanos, user: TransportUser): void {
+    clearImmediate(this.#turnEnd);
+    this.#turnEnd = undefined;
+    this.#turnBytes = 0;
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
     this.writeOut();

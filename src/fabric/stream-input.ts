@@ -47,12 +47,17 @@ export class StreamInput {
     this.#end += chunk.length;
   }
 
+  /** Bytes not taken, mostly of a frame that is not whole. */
+  get available(): number {
+    return this.#end - this.begin;
+  }
+
   /**
    * Length of the frame at `begin` of `bytes`, or `NO_FRAME` while it is not whole. A length no frame
    * can have is returned as it is, as soon as it can be read: nothing more can be taken then.
    */
   nextFrame(): number {
-    const available = this.#end - this.begin;
+    const { available } = this;
     if (available < FRAME_HEADER_BYTES) return NO_FRAME;
     const length = frameLengthAt(this.bytes, this.begin);
     return length > available && length <= this.limitBytes ? NO_FRAME : length;
