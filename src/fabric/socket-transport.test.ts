@@ -155,11 +155,9 @@ describe('frames in a byte stream', () => {
     }
     await settled();
     await settled();
-    const events = ['frame', 'turnEnd', 'frame', 'turnEnd'];
-    expect(user.events).toEqual([
-      ...events,
-      ...['frame', 'frame', 'frame', 'turnEnd', 'frame', 'frame', 'turnEnd'],
-    ]);
+    expect(user.events.join(' ')).toBe(
+      'frame turnEnd frame turnEnd frame frame frame turnEnd frame frame turnEnd',
+    );
   });
 
   it('are not ended twice when the connection goes within their turn', async () => {
