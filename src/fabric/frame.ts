@@ -80,7 +80,7 @@ export const FRAME_DECODE_TEXT: readonly string[] = [
   'an entry that contradicts its TLP',
 ];
 
-/** A decoded frame, reused from frame to frame. Entries are read in place, with `entryKindAt` and the others. */
+/** A decoded frame, reused from frame to frame. Entries are read in place, by `entryKindAt` and others. */
 export class Frame {
   type: FrameType = FrameType.CONTROL;
   flags = 0;

@@ -121,8 +121,8 @@ export class HostUpstream {
   }
 
   /**
-   * A run (`LinkUser.linkRun`), the first decoded into `tlp`; only memory writes are taken. All that is checked
-   * of a TLP but its address is alike in all of them, and all their addresses lie in one region: what
+   * A run (`LinkUser.linkRun`), the first decoded into `tlp`; memory writes alone are taken. All that is
+   * checked of a TLP but its address is alike in all of them, and all their addresses lie in one region: what
    * the first may do, all may. Nothing here can change that between two of them.
    */
   receiveRun(peer: HostPeer, run: ArrivedRun, tlp: Tlp): boolean {

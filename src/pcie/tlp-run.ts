@@ -44,7 +44,7 @@ export function runOfCompletions(
   return Math.min(MAX_RUN_TLPS, Math.floor(remaining / mps));
 }
 
-/** Copies the payloads of a run, `strideBytes` apart from that of `first` on, to `at` of `to` side by side. */
+/** Copies the payloads of a run, `strideBytes` apart, to `at` of `to` side by side. */
 export function copyRunPayload(
   first: Tlp,
   count: number,
