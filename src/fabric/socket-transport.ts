@@ -182,8 +182,10 @@ export class SocketTransport implements Transport {
   }
 
   #endTurn(now: Nanos, user: TransportUser): void {
-    clearImmediate(this.#turnEnd);
-    this.#turnEnd = undefined;
+    if (this.#turnEnd !== undefined) {
+      clearImmediate(this.#turnEnd);
+      this.#turnEnd = undefined;
+    }
     this.#turnBytes = 0;
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
