@@ -24,6 +24,15 @@ it('tells names apart that differ in one byte', () => {
   expect(names.keptBytes).toBe(1_000_000);
 });
 
+it('adds none where there is no room, and still knows the others', () => {
+  const names = new ByteNames();
+  add(names, 'known');
+  const bytes = Buffer.from('known new');
+  expect(names.index(bytes, 0, 5, false)).toBe(0);
+  expect(names.index(bytes, 6, 9, false)).toBe(-1);
+  expect(names.count).toBe(1);
+});
+
 it('copies what it keeps', () => {
   const names = new ByteNames();
   const bytes = Buffer.from('before');

@@ -15,8 +15,11 @@ export class ByteNames {
     return this.#kept;
   }
 
-  /** The number of the name `bytes[start]` to `bytes[end - 1]`; a new one is copied. */
-  index(bytes: Uint8Array, start: number, end: number): number {
+  /**
+   * The number of the name `bytes[start]` to `bytes[end - 1]`. A new one is copied, or where `mayAdd` is
+   * false has the number -1.
+   */
+  index(bytes: Uint8Array, start: number, end: number, mayAdd = true): number {
     const hash = hashOf(bytes, start, end);
     const mask = this.#slots.length - 1;
     let slot = hash & mask;
@@ -28,6 +31,7 @@ export class ByteNames {
       }
       slot = (slot + 1) & mask;
     }
+    if (!mayAdd) return -1;
     const index = this.#bytes.push(Buffer.from(bytes.subarray(start, end))) - 1;
     this.#hashes.push(hash);
     this.#kept += end - start;

@@ -21,7 +21,7 @@ import {
   QUOTE,
 } from './json-bytes.ts';
 import { JsonScanner, SCAN } from './json-scanner.ts';
-import { SPARE_BYTES } from './json-skip.ts';
+import { behindSeparators, SPARE_BYTES } from './json-skip.ts';
 
 /** An event longer than this counts as damaged. */
 const MAX_EVENT_BYTES = 1 << 25;
@@ -106,7 +106,8 @@ export class JsonEvents {
       const from = this.#valueAt;
       const rest = this.#carry.take();
       if (!this.#mayRescan(rest.length)) break;
-      if (!this.#hasEventIn(rest)) break;
+      this.#boundary.begin();
+      if (this.#boundary.search(rest, 1, rest.length)?.kind !== 'event') break;
       this.#sink.damage(from);
       this.#seek();
       this.#base = from + 1;
@@ -116,23 +117,12 @@ export class JsonEvents {
   }
 
   #cutOffAt(): number | undefined {
-    switch (this.#phase) {
-      case PHASE.after:
-        return undefined;
-      case PHASE.events:
-        return this.#isBare ? undefined : this.#total;
-      case PHASE.inEvent:
-        return this.#valueAt;
-      case PHASE.lost:
-        return this.#boundary.isClosed ? undefined : this.#total;
-      default:
-        return this.#total;
-    }
-  }
-
-  #hasEventIn(rest: Uint8Array): boolean {
-    this.#boundary.begin();
-    return this.#boundary.search(rest, 1, rest.length)?.kind === 'event';
+    const isWhole =
+      this.#phase === PHASE.after ||
+      (this.#phase === PHASE.events && this.#isBare) ||
+      (this.#phase === PHASE.lost && this.#boundary.isClosed);
+    if (isWhole) return undefined;
+    return this.#phase === PHASE.inEvent ? this.#valueAt : this.#total;
   }
 
   #run(piece: Uint8Array): boolean {
@@ -305,11 +295,4 @@ export class JsonEvents {
     }
     return found.position;
   }
-}
-
-/** Between events: missing ones do no harm. */
-function behindSeparators(bytes: Uint8Array, from: number): number {
-  let i = from;
-  while (i < bytes.length && (bytes[i] === COMMA || isSpace(bytes[i] as number))) i += 1;
-  return i;
 }

@@ -33,6 +33,13 @@ export function behindSpace(bytes: Uint8Array, from: number, limit: number): num
   return i;
 }
 
+/** Behind the commas and space between events, up to the end of the piece; how many commas is all the same. */
+export function behindSeparators(bytes: Uint8Array, from: number): number {
+  let i = from;
+  while (i < bytes.length && (bytes[i] === COMMA || isSpace(bytes[i] as number))) i += 1;
+  return i;
+}
+
 /** Behind the closing quote of the text whose opening quote is at `from`. */
 export function endOfText(bytes: Uint8Array, from: number, limit: number): number {
   let i = from + 1;

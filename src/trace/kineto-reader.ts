@@ -6,8 +6,8 @@ import { ARG, type Arg, FIELD, type Field, KinetoEvent } from './kineto-event.ts
 import { SPARE_BYTES } from './json-skip.ts';
 import { KinetoHeader } from './kineto-header.ts';
 import { KinetoIterations } from './kineto-iterations.ts';
-import { CATEGORY, type Category, categoryOf, type CopyName, copyName } from './kineto-names.ts';
-import { hipCopyKind } from './kineto-names.ts';
+import { KinetoEventNames } from './kineto-event-names.ts';
+import { CATEGORY, type Category, categoryOf, hipCopyKind } from './kineto-names.ts';
 import { KinetoPlaces } from './kineto-places.ts';
 import type { Timeline } from './timeline.ts';
 import { WORK_FLAG, WORK_KIND, type WorkKind } from './timeline.ts';
@@ -17,9 +17,9 @@ const PHASE_COMPLETE = 0x58;
 const PHASE_METADATA = 0x4d;
 /** Events by whose times the origin is chosen, so that one odd time at the head does not decide it. */
 const ORIGIN_SAMPLE = 101;
-/** More names than any program has; what comes after them goes by one name, so that memory is bounded. */
-const MAX_NAMES = 1 << 16;
-const MAX_NAME_BYTES = 1 << 24;
+
+/** What comes after so many is of none that is known. */
+const MAX_CATEGORIES = 1 << 12;
 
 /** An event that waits for the origin. */
 interface Waiting {
@@ -38,10 +38,7 @@ export class KinetoReader implements EventsSink {
   readonly #places = new KinetoPlaces(this.#builder);
   readonly #categoryNames = new ByteNames();
   readonly #categories: Category[] = [];
-  readonly #names = new ByteNames();
-  /** By the number of the name: its number in the builder, and what it says where it is a copy's. */
-  readonly #nameIndexes: number[] = [];
-  readonly #copyNames: (CopyName | undefined)[] = [];
+  readonly #names = new KinetoEventNames(this.#builder);
   #waiting: Waiting[] | undefined = [];
   /** Events of any kind, GPU work and API calls seen so far. */
   events = 0;
@@ -178,8 +175,11 @@ export class KinetoReader implements EventsSink {
     const event = this.#event;
     if (!event.isText(FIELD.cat)) return CATEGORY.other;
     const names = this.#categoryNames;
-    if (names.count >= MAX_NAMES) return CATEGORY.other;
-    const index = names.index(event.bytes, event.start(FIELD.cat) + 1, event.end(FIELD.cat) - 1);
+    const hasRoom = names.count < MAX_CATEGORIES;
+    const { bytes } = event;
+    const start = event.start(FIELD.cat) + 1;
+    const index = names.index(bytes, start, event.end(FIELD.cat) - 1, hasRoom);
+    if (index < 0) return CATEGORY.other;
     let category = this.#categories[index];
     if (category === undefined) {
       category = categoryOf(names.text(index));
@@ -208,11 +208,10 @@ export class KinetoReader implements EventsSink {
   }
 
   #work(category: Category): void {
-    const name = this.#name();
     let kind: WorkKind = category === CATEGORY.memset ? WORK_KIND.memset : WORK_KIND.kernel;
     let flags = 0;
     if (category === CATEGORY.memcpy) {
-      const copy = this.#copyName(name);
+      const copy = this.#names.copy(this.#event);
       kind = copy.kind;
       flags = copy.flags;
     }
@@ -221,7 +220,7 @@ export class KinetoReader implements EventsSink {
     this.#builder.addWork(
       this.#places.stream(this.#event),
       kind,
-      this.#nameIndexes[name] as number,
+      this.#names.ofWork(this.#event),
       this.#startNs(),
       this.#durationNs(),
       this.#number(ARG.correlation),
@@ -231,12 +230,11 @@ export class KinetoReader implements EventsSink {
   }
 
   #call(): void {
-    const name = this.#name();
     const correlation = this.#number(ARG.correlation);
     this.calls += 1;
     this.#builder.addCall(
       this.#places.thread(this.#event),
-      this.#nameIndexes[name] as number,
+      this.#names.ofCall(this.#event),
       this.#startNs(),
       this.#durationNs(),
       correlation,
@@ -272,29 +270,6 @@ export class KinetoReader implements EventsSink {
     return event.has(arg) && this.#number(arg) >= 0 ? this.#places.stream(event, arg) : -1;
   }
 
-  /** Number of the event's name; 0 is the name of those that have none. */
-  #name(): number {
-    const event = this.#event;
-    const names = this.#names;
-    const isFull = names.count >= MAX_NAMES || names.keptBytes >= MAX_NAME_BYTES;
-    const index =
-      event.isText(FIELD.name) && !isFull
-        ? names.index(event.bytes, event.start(FIELD.name) + 1, event.end(FIELD.name) - 1)
-        : names.index(NO_NAME, 0, NO_NAME.length);
-    if (this.#nameIndexes[index] === undefined) {
-      this.#nameIndexes[index] = this.#builder.name(names.text(index));
-    }
-    return index;
-  }
-
-  #copyName(name: number): CopyName {
-    const known = this.#copyNames[name];
-    if (known !== undefined) return known;
-    const made = copyName(this.#names.text(name));
-    this.#copyNames[name] = made;
-    return made;
-  }
-
   /** 0 where the event has none. */
   #number(slot: Field | Arg): number {
     const event = this.#event;
@@ -313,5 +288,3 @@ export class KinetoReader implements EventsSink {
     return this.#time.length(event.bytes, event.start(FIELD.dur), event.end(FIELD.dur));
   }
 }
-
-const NO_NAME = Buffer.from('(other names)');

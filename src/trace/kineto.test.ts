@@ -380,6 +380,17 @@ describe('readKineto', () => {
     expect(warning(timeline, 'damaged')).toMatch(new RegExp(`^2 .* byte ${at} of the JSON\\)$`));
   });
 
+  it('gives kernels beyond 65,536 names one name, and still knows calls', async () => {
+    const kernels = Array.from({ length: 66_000 }, (_, n) => kernel({ ts: n }, 0, `k${n}`));
+    const call = kinetoEvent('cuda_runtime', 'cudaStreamSynchronize', { ts: 1 });
+    const timeline = await read(kinetoText([...kernels, call, kernel({ ts: 70_000 }, 0, 'k9')]));
+    // The kernels' names, the one for the others, the call's.
+    expect(timeline.names.length).toBe(65_536 + 2);
+    expect(timeline.calls.kind[0]).toBe(CALL_KIND.streamSync);
+    expect(timeline.names[timeline.work.name[66_000]!]).toBe('k9');
+    expect(timeline.names[timeline.work.name[65_999]!]).toBe('(other names)');
+  });
+
   it('keeps names of bad UTF-8', async () => {
     const text = Buffer.from(kinetoText([kernel({ ts: 1 }, 0, 'a#b')]));
     text[text.indexOf('#')] = 0xff;
