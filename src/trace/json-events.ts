@@ -23,7 +23,7 @@ import {
 import { JsonScanner, SCAN } from './json-scanner.ts';
 import { behindSeparators, SPARE_BYTES } from './json-skip.ts';
 
-/** An event longer than this counts as damaged. */
+/** An event longer than this, if it does not lie in one piece, counts as damaged. */
 const MAX_EVENT_BYTES = 1 << 25;
 /** A field longer than this is passed over. */
 const MAX_FIELD_BYTES = 1 << 22;
@@ -67,6 +67,7 @@ type Phase = (typeof PHASE)[keyof typeof PHASE];
 
 export class JsonEvents {
   readonly #sink: EventsSink;
+  readonly #maxEventBytes: number;
   readonly #scanner = new JsonScanner();
   readonly #boundary = new EventBoundary();
   readonly #carry = new Carry();
@@ -81,11 +82,11 @@ export class JsonEvents {
   #total = 0;
   #rescanned = 0;
 
-  constructor(sink: EventsSink) {
+  constructor(sink: EventsSink, maxEventBytes = MAX_EVENT_BYTES) {
     this.#sink = sink;
+    this.#maxEventBytes = maxEventBytes;
   }
 
-  /** Bytes taken so far. */
   get bytes(): number {
     return this.#total;
   }
@@ -211,7 +212,7 @@ export class JsonEvents {
     if (status === SCAN.bad) return this.#damagedValue(stop);
     const isEvent = phase === PHASE.inEvent;
     if (status === SCAN.more) {
-      const room = isEvent ? MAX_EVENT_BYTES : MAX_FIELD_BYTES;
+      const room = isEvent ? this.#maxEventBytes : MAX_FIELD_BYTES;
       if (this.#base + stop - this.#valueAt > room) {
         if (isEvent) return this.#damagedValue(stop);
         this.#carry.giveUp();
