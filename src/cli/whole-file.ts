@@ -19,8 +19,8 @@ import { fileProblem } from './file-problem.ts';
 export function checkTarget(file: string, inputs: readonly string[]): void {
   const folder = path.dirname(path.resolve(file));
   try {
-    accessSync(folder, constants.W_OK | constants.X_OK);
     if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' });
+    accessSync(folder, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw fileProblem('write', file, error);
   }

@@ -1,0 +1,52 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { checkTarget, writeWhole } from './whole-file.ts';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-whole-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const at = (name: string): string => path.join(folder, name);
+
+describe('a file written whole', () => {
+  it('replaces what was there, and leaves nothing else', () => {
+    writeFileSync(at('a.svg'), 'old');
+    writeWhole(at('a.svg'), 'new');
+    expect(readFileSync(at('a.svg'), 'utf8')).toBe('new');
+    expect(readdirSync(folder)).toEqual(['a.svg']);
+  });
+
+  it('leaves what was there when it fails', () => {
+    mkdirSync(at('taken'));
+    expect(() => writeWhole(at('taken'), 'x')).toThrow(/cannot write .*taken/);
+    expect(readdirSync(folder)).toEqual(['a.svg', 'taken']);
+  });
+});
+
+describe('the check of a target', () => {
+  it('refuses an input under any name', () => {
+    writeFileSync(at('trace.html'), '{}');
+    symlinkSync(at('trace.html'), at('link.html'));
+    for (const name of ['trace.html', 'link.html', 'taken/../trace.html']) {
+      expect(() => checkTarget(`${folder}/${name}`, [at('trace.html')])).toThrow(
+        /is one of the inputs: give another name/,
+      );
+    }
+    expect(() => checkTarget(at('other.html'), [at('trace.html'), at('missing')])).not.toThrow();
+  });
+
+  it('refuses a folder, a device, and a place that is not there', () => {
+    expect(() => checkTarget(at('taken'), [])).toThrow(/it is a folder/);
+    expect(() => checkTarget('/dev/null', [])).toThrow(/it is no regular file/);
+    expect(() => checkTarget(at('nowhere/a.svg'), [])).toThrow(/there is no such folder/);
+    expect(() => checkTarget(at('a.svg/b.svg'), [])).toThrow(/is no folder/);
+  });
+});
