@@ -1,6 +1,7 @@
 /** What a user says of a link, from a file or from options, and the profile it makes. */
 import { DxpuError } from '#base/errors';
 import { type LinkProfile, linkProfile, type LinkProfileInput } from '#pcie/link-profile';
+import { formatDuration } from './quantity.ts';
 
 /** All of it optional; the rest comes from the profile it extends. */
 export interface LinkInput extends LinkProfileInput {
@@ -27,7 +28,7 @@ export function profileOf({ rttNs, ...input }: LinkInput): LinkProfile {
   if (rttNs < nativeRttNs) {
     throw new DxpuError(
       'invalid_argument',
-      `rttNs is ${rttNs}: must be at least the native round trip, ${nativeRttNs} ns`,
+      `rttNs is ${formatDuration(rttNs)}: must be at least the native round trip, ${formatDuration(nativeRttNs)}`,
       { details: { field: 'rttNs', value: rttNs } },
     );
   }

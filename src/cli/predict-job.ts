@@ -3,6 +3,7 @@ import type { Prediction } from '#perfmodel/prediction';
 import type { PredictOptions } from '#perfmodel/predict';
 import type { LinkProfile } from '#pcie/link-profile';
 import type { SyntheticName } from '#trace/synthetic';
+import type { Timeline } from '#trace/timeline';
 
 /** Can be sent to a worker as it is. */
 export interface PredictJob {
@@ -34,7 +35,7 @@ export async function runPredictJob(
 async function timelineOf(
   { trace }: PredictJob,
   onStep: (step: string, share: number) => void,
-): ReturnType<typeof import('#trace/read-trace').readTrace> {
+): Promise<Timeline> {
   if ('example' in trace) {
     const { syntheticTrace } = await import('#trace/synthetic');
     return syntheticTrace(trace.example, EXAMPLE_SEED);

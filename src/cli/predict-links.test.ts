@@ -48,7 +48,7 @@ describe('the links of options', () => {
 
   it.each([
     [{ rtt: 4000, addedRtt: 2000 }, /--rtt and --added-rtt exclude each other/],
-    [{ rtt: 1000 }, /^--rtt is 1000: must be at least the native round trip, 1200 ns/],
+    [{ rtt: 1000 }, /^--rtt is 1 us: must be at least the native round trip, 1\.2 us/],
     [{ mrrs: 100 }, /^--mrrs is 100: must be/],
     [{ lanes: 3 }, /^--lanes is 3: must be/],
     [{ mps: 64 }, /^--mps is 64: must be/],
@@ -111,7 +111,7 @@ describe('the links of files', () => {
     ['tags: many\n', /x\.yaml:1:7: tags: must be a number, not "many"/],
     ['mps: 128\nmrrs: 100\n', /x\.yaml:2:7: mrrs: is 100: must be/],
     ['rtt: 3us\naddedRtt: 2us\n', /x\.yaml:1:1: rtt: stands beside addedRtt/],
-    ['rtt: 1us\n', /x\.yaml:1:6: rtt: is 1000: must be at least the native round trip, 1200 ns/],
+    ['rtt: 1us\n', /x\.yaml:1:6: rtt: is 1 us: must be at least the native round trip, 1\.2 us/],
     ['network: fast\n', /x\.yaml:1:10: network: "fast" is not a rate/],
     ['rtt: 6.8\n', /x\.yaml:1:6: rtt: must be a text, not 6\.8/],
     ['extends: dxpu\n', /x\.yaml:1:10: extends: must be one of native, dxpu-6\.8us, dxpu-4\.9us/],

@@ -20,29 +20,23 @@ const copies = z.object({
 
 /** What the file holds: all of it, whichever window the overhead is taken over. */
 export const traceFigures = z.object({
-  /** The file as the user named it. */
-  file: z.string(),
+  file: z.string().describe('The file as the user named it.'),
   format: z.enum(['kineto', 'nsys', 'nvprof', 'tensorflow', 'synthetic']),
-  /** Names of the GPUs, as far as the trace tells. */
-  gpus: z.array(z.string()),
-  /** From the first to the last event of host API or GPU work. */
-  spanNs: ns,
-  /** Host threads that call the API. */
-  threads: count,
-  /** Streams with work. */
-  streams: count,
+  gpus: z.array(z.string()).describe('Names of the GPUs, as far as the trace tells.'),
+  spanNs: ns.describe('From the first to the last event of host API or GPU work.'),
+  threads: count.describe('Host threads that call the API.'),
+  streams: count.describe('Streams with work.'),
   hostCalls: count,
   kernels: count,
-  /** Kernels of at most 10 µs, as a count. */
-  kernelsAtMost10us: count,
-  /** Graph launch calls. */
-  graphLaunches: count,
-  /** GPU work under one launch call and its correlation id; see `WorkColumns.submission`. */
-  submissions: count,
-  /** Device, context, stream and event synchronises, blocking copies, async DtoH copies into pageable memory. */
-  hostWaits: count,
-  /** Event and stream queries. */
-  queries: count,
+  kernelsAtMost10us: count.describe('Kernels of at most 10 µs, as a count.'),
+  graphLaunches: count.describe('Graph launch calls.'),
+  submissions: count.describe(
+    'Pieces of GPU work under one launch call and its correlation id: a kernel, copy or memset, or all of a graph launch.',
+  ),
+  hostWaits: count.describe(
+    'Device, context, stream and event synchronises, blocking copies, async DtoH copies into pageable memory.',
+  ),
+  queries: count.describe('Event and stream queries.'),
   memsets: count,
   copies: z.object({
     htod: copies,
@@ -52,108 +46,104 @@ export const traceFigures = z.object({
     ptop: copies,
     other: copies,
   }),
-  /** Share of the GPU span (first to last work of a device) in which it works, averaged over devices; null without work. */
-  gpuBusyPct: percent.nullable(),
+  gpuBusyPct: percent
+    .nullable()
+    .describe(
+      'Share of the GPU span (first to last work of a device) in which it works, averaged over devices; null without work.',
+    ),
   submissionsPerS: z.number().nullable(),
   hostWaitsPerS: z.number().nullable(),
-  /** Iterations the trace marks. */
-  iterations: count,
+  iterations: count.describe('Iterations the trace marks.'),
 });
 
 export const linkFigures = z.object({
   name: z.string(),
   nativeRttNs: ns,
   addedRttNs: ns,
-  /** Native and added. */
-  rttNs: ns,
+  rttNs: ns.describe('Native and added.'),
   tags: count,
   mrrsBytes: count,
   mpsBytes: count,
   generation: count,
   lanes: count,
-  /** Null: no network, or one that does not limit. */
-  networkGbps: z.number().nullable(),
-  /** GPUs that share the path. */
-  sharing: count,
-  /** DMA reads a submission needs, one after another. */
-  fetches: count,
-  /** Payload rate of long copies, natively and pooled. */
-  nativeReadGbytesPerS: z.number(),
-  pooledReadGbytesPerS: z.number(),
-  nativeWriteGbytesPerS: z.number(),
-  pooledWriteGbytesPerS: z.number(),
-  /** Fields whose value is recalled rather than confirmed. */
-  recalled: z.array(z.string()),
+  networkGbps: z.number().nullable().describe('Null: no network, or one that does not limit.'),
+  sharing: count.describe('GPUs that share the path.'),
+  fetches: count.describe('DMA reads a submission needs, one after another.'),
+  nativeReadGbytesPerS: z.number().describe('Payload rate of long HtoD copies, natively.'),
+  pooledReadGbytesPerS: z.number().describe('Payload rate of long HtoD copies over the link.'),
+  nativeWriteGbytesPerS: z.number().describe('Payload rate of long DtoH copies, natively.'),
+  pooledWriteGbytesPerS: z.number().describe('Payload rate of long DtoH copies over the link.'),
+  recalled: z.array(z.string()).describe('Fields whose value is recalled rather than confirmed.'),
 });
 
 /** Added time by cause; the parts sum to `addedNs` of the additive estimate. */
 export const causes = z.object({
-  /** Half an added round trip a submission, for the doorbell. */
-  doorbellNs: ns,
-  /** Command fetches. */
-  fetchNs: ns,
-  /** HtoD copies: the round trip each and the slower rate. */
-  htodNs: ns,
+  doorbellNs: ns.describe('Half an added round trip a submission, for the doorbell.'),
+  fetchNs: ns.describe('Command fetches.'),
+  htodNs: ns.describe('HtoD copies: the round trip each and the slower rate.'),
   dtohNs: ns,
-  /** Peer copies across boxes; 0 unless asked for. */
-  peerNs: ns,
-  /** Half an added round trip a host wait. */
-  waitNs: ns,
+  peerNs: ns.describe('Peer copies across boxes; 0 unless asked for.'),
+  waitNs: ns.describe('Half an added round trip a host wait.'),
 });
 
 export const additive = z.object({
   addedNs: ns,
-  /** Of the native span. */
-  overheadPct: percent.nullable(),
+  overheadPct: percent.nullable().describe('Of the native span.'),
   causes,
 });
 
 export const CONFIDENCE = ['high', 'medium', 'low'] as const;
 
 export const replay = z.object({
-  /** Span of the replay at the native round trip. */
-  nativeSpanNs: ns,
-  /** Span of the replay on the link. */
-  spanNs: ns,
+  nativeSpanNs: ns.describe('Span of the replay at the native round trip.'),
+  spanNs: ns.describe('Span of the replay on the link.'),
   addedNs: ns,
   overheadPct: percent,
-  /** (nativeSpanNs − trace.spanNs) ÷ trace.spanNs. */
-  selfErrorPct: percent,
-  /** Time by which starts and wait ends lie after their latest predecessor, as a share of the span. */
-  residualPct: percent,
-  /** Edges that recorded times contradict. */
-  violations: count,
-  /** Overhead without and with inferred dependencies, the lower first. */
-  rangePct: z.tuple([percent, percent]),
-  /** Share of the predicted critical path that no known edge explains. */
-  unexplainedPct: percent,
+  selfErrorPct: percent.describe('(nativeSpanNs − trace.spanNs) ÷ trace.spanNs.'),
+  residualPct: percent.describe(
+    'Time by which starts and wait ends lie after their latest predecessor, as a share of the span.',
+  ),
+  violations: count.describe('Edges that recorded times contradict.'),
+  rangePct: z
+    .tuple([percent, percent])
+    .describe('Overhead without and with inferred dependencies, the lower first.'),
+  unexplainedPct: percent.describe(
+    'Share of the predicted critical path that no known edge explains.',
+  ),
   confidence: z.enum(CONFIDENCE),
-  /** The rules that lowered the confidence, and what to record next time. */
-  confidenceReasons: z.array(z.string()),
-  /** Added time by cause along the critical path. */
-  causes,
+  confidenceReasons: z
+    .array(z.string())
+    .describe('The rules that lowered the confidence, and what to record next time.'),
+  causes: causes.describe('Added time by cause along the critical path; sums to addedNs.'),
 });
 
 export const budget = z.object({
   overheadPct: percent,
-  /** The largest whole round trip that keeps the overhead; null when unreachable or unlimited. */
-  additiveMaxRttNs: ns.nullable(),
+  additiveMaxRttNs: ns
+    .nullable()
+    .describe(
+      'The largest whole round trip that keeps the overhead; null when unreachable or unlimited.',
+    ),
   replayMaxRttNs: ns.nullable(),
-  /** Why a figure is null. */
-  additiveReason: z.enum(['unreachable', 'unlimited', 'no-span']).optional(),
+  additiveReason: z
+    .enum(['unreachable', 'unlimited', 'no-span'])
+    .optional()
+    .describe('Why a figure is null.'),
   replayReason: z.enum(['unreachable', 'unlimited', 'no-replay']).optional(),
 });
 
 export const advice = z.object({
-  /** Stable, for machines: `graphs`, `pinned-copies`, `fewer-waits`, `more-tags`, `larger-reads`, `nearer-path`, … */
-  change: z.string(),
-  /** What to do, for people. */
-  text: z.string(),
-  /** Overhead with the change, measured by running the model again. */
-  additiveOverheadPct: percent.nullable(),
+  change: z
+    .string()
+    .describe(
+      'Stable, for machines: `graphs`, `pinned-copies`, `fewer-waits`, `more-tags`, `larger-reads`, `nearer-path`, …',
+    ),
+  text: z.string().describe('What to do, for people.'),
+  additiveOverheadPct: percent
+    .nullable()
+    .describe('Overhead with the change, measured by running the model again.'),
   replayOverheadPct: percent.nullable(),
-  /** Points of overhead it saves, of the replay where there is one. */
-  savesPct: percent,
+  savesPct: percent.describe('Points of overhead it saves, of the replay where there is one.'),
 });
 
 export const warning = z.object({ code: z.string(), count, message: z.string() });
@@ -172,8 +162,7 @@ export const windowFigures = z.object({
 
 /** The same trace at another round trip of the same link, for plots. */
 export const curvePoint = z.object({
-  /** Whole round trip. */
-  rttNs: ns,
+  rttNs: ns.describe('Whole round trip.'),
   additiveOverheadPct: percent.nullable(),
   replayOverheadPct: percent.nullable(),
 });
@@ -183,26 +172,28 @@ export const prediction = z.object({
   trace: traceFigures,
   link: linkFigures,
   additive,
-  /** Null where the trace lacks what replay needs; `replayReason` says what. */
-  replay: replay.nullable(),
+  replay: replay
+    .nullable()
+    .describe('Null where the trace lacks what replay needs; `replayReason` says what.'),
   replayReason: z.string().optional(),
   /** Against the budget asked for, by the replay where there is one. */
   verdict: z.object({
     budgetPct: percent,
-    /** Whether the overhead is within the budget; `unsure` when the two estimates or the range disagree. */
-    within: z.enum(['yes', 'no', 'unsure']),
+    within: z
+      .enum(['yes', 'no', 'unsure'])
+      .describe(
+        'Whether the overhead is within the budget; `unsure` when the two estimates or the range disagree.',
+      ),
     text: z.string(),
   }),
   budgets: z.array(budget),
-  /** Same as `replay.causes` where there is a replay, else `additive.causes`. */
-  causes,
+  causes: causes.describe('Those of the replay where there is one, else of the additive estimate.'),
   advice: z.array(advice),
-  /** All marked iterations together; null where none are marked. */
-  iterations: windowFigures.nullable(),
-  /** Each of them, when asked for. */
-  perIteration: z.array(windowFigures).optional(),
-  /** By rising round trip, when asked for. */
-  curve: z.array(curvePoint).optional(),
+  iterations: windowFigures
+    .nullable()
+    .describe('All marked iterations together; null where none are marked.'),
+  perIteration: z.array(windowFigures).optional().describe('Each of them, when asked for.'),
+  curve: z.array(curvePoint).optional().describe('By rising round trip, when asked for.'),
   warnings: z.array(warning),
 });
 

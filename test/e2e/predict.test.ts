@@ -1,0 +1,121 @@
+/** `dxpu predict` as a process: what docs/predict.md shows, threads, signals, pipes. */
+import { execFile, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { syntheticKineto } from '#trace/synthetic-kineto';
+import { consoleSteps, patternOf } from './console-blocks.ts';
+import { buildDist, MAIN } from './processes.ts';
+
+const TOUR = new URL('../../docs/predict.md', import.meta.url);
+const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-tour-'));
+const at = (name: string): string => path.join(folder, name);
+
+beforeAll(buildDist);
+beforeAll(() => {
+  for (const rank of [0, 1]) {
+    writeFileSync(at(`rank${rank}.json`), [...syntheticKineto(1, rank)].join(''));
+  }
+  writeFileSync(at('rank2.json'), '{"schema": "1.0.2-chakra.0.0.4", "pid": 1, "nodes": []}');
+  const [, yaml = ''] =
+    /^```yaml\n# lab\.yaml\n([^]*?)^```/m.exec(readFileSync(TOUR, 'utf8')) ?? [];
+  writeFileSync(at('lab.yaml'), yaml);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Ended {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const ENV = { ...process.env, COLUMNS: '80' };
+
+function run(args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [MAIN, ...args],
+      { cwd: folder, env: ENV },
+      (error, stdout, stderr) => {
+        resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr });
+      },
+    );
+  });
+}
+
+/** What a busy machine makes of it: more than a second. */
+const PROGRESS = /^(?:\d+ of \d+ done; )?(?:reading|predicting) .*\n/gm;
+
+describe('the tour in docs/predict.md', () => {
+  it.each(consoleSteps(TOUR))('line $line: dxpu $args', async ({ args, expected }) => {
+    const { stdout, stderr } = await run(args);
+    const text = stdout + stderr.replaceAll(PROGRESS, '');
+    expect(text.trimEnd()).toMatch(patternOf(expected));
+  });
+
+  it('shows at least six commands', () => {
+    expect(consoleSteps(TOUR).length).toBeGreaterThanOrEqual(6);
+  });
+});
+
+describe('predict as a process', () => {
+  it('ends with 0, 1 or 2, and answers of the good ones among several', async () => {
+    const good = await run(['predict', 'rank0.json', '--output', 'json']);
+    expect([good.status, good.stderr]).toEqual([0, '']);
+    const some = await run([
+      'predict',
+      'rank0.json',
+      'rank2.json',
+      'rank1.json',
+      '--output',
+      'json',
+    ]);
+    expect(some.status).toBe(1);
+    expect(some.stdout.trimEnd().split('\n')).toHaveLength(2);
+    const [line = ''] = some.stderr.split('\n');
+    expect(JSON.parse(line)).toMatchObject({
+      error: { message: expect.stringContaining('rank2.json') },
+    });
+    expect((await run(['predict'])).status).toBe(2);
+    expect((await run(['predict', '--example', '--output', 'cvs'])).status).toBe(2);
+    expect((await run(['get', 'gpus', '--output', 'csv'])).status).toBe(2);
+  });
+
+  it('gives the same bytes every time', async () => {
+    const args = ['predict', 'rank0.json', 'rank1.json', '--output', 'json', '--plot', 'same.svg'];
+    const first = await run(args);
+    const picture = readFileSync(at('same.svg'));
+    const second = await run(args);
+    expect(second.stdout).toBe(first.stdout);
+    expect(readFileSync(at('same.svg'))).toEqual(picture);
+  });
+
+  it('ends by Ctrl-C in the middle of a read, and leaves no file', async () => {
+    // A pipe that nobody closes is never read to its end.
+    const child = spawn(
+      process.execPath,
+      [MAIN, 'predict', '/dev/stdin', 'rank0.json', '--html', 'never.html'],
+      { cwd: folder, env: ENV, stdio: ['pipe', 'pipe', 'pipe'] },
+    );
+    let stderr = '';
+    const seen = new Promise<void>((resolve) => {
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        stderr += text;
+        if (/reading|done/.test(stderr)) resolve();
+      });
+    });
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+    child.stdin.on('error', () => {});
+    child.stdin.write('{"traceEvents": [\n');
+    const timer = setInterval(() => child.stdin.write('{"ph": "M", "name": "x"},\n'), 20);
+    await Promise.race([seen, ended]);
+    child.kill('SIGINT');
+    const status = await ended;
+    clearInterval(timer);
+    expect(status).toBe(130);
+    expect(stderr).toContain('interrupted');
+    expect(readdirSync(folder).filter((name) => /never|tmp/.test(name))).toEqual([]);
+  });
+});
