@@ -1,0 +1,280 @@
+/**
+ * `UnixFdSocket` through koffi. `Connection` sends and receives with one `msghdr` each, laid out once;
+ * `Listener` accepts. Structures are those of 64-bit Linux (bits/types/struct_msghdr.h).
+ */
+import { closeSync, lstatSync, unlinkSync } from 'node:fs';
+import { assert } from '#base/assert';
+import { DxpuError } from '#base/errors';
+import {
+  AF_UNIX,
+  addressOf,
+  checked,
+  EAGAIN,
+  ECONNREFUSED,
+  EINTR,
+  EMFILE,
+  ENFILE,
+  lastErrno,
+  libc,
+  MSG_CMSG_CLOEXEC,
+  MSG_CTRUNC,
+  MSG_DONTWAIT,
+  MSG_NOSIGNAL,
+  Poll,
+  SCM_RIGHTS,
+  SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
+  SOCK_STREAM,
+  SOL_SOCKET,
+  systemError,
+} from './libc.ts';
+import {
+  MAX_FDS,
+  type SocketWatcher,
+  type UnixFdListener,
+  type UnixFdSocket,
+  type UnixFdTransport,
+  WOULD_BLOCK,
+} from './unix-fd-socket.ts';
+
+const SOCKADDR_BYTES = 110;
+const MAX_PATH_BYTES = 107;
+const BACKLOG = 8;
+/** How long not to accept when this process has no descriptor left. */
+const NO_FDS_PAUSE_MS = 100;
+const TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+export const koffiTransport: UnixFdTransport = {
+  listen(path, onConnection) {
+    return new Listener(path, onConnection);
+  },
+
+  connect(path) {
+    const fd = checked('socket', libc().socket(AF_UNIX, TYPE, 0));
+    if (libc().connect(fd, addressOf(sockaddr(path)), SOCKADDR_BYTES) === 0) {
+      return new Connection(fd);
+    }
+    const errno = lastErrno();
+    closeSync(fd);
+    throw systemError(`connect to ${path}`, errno);
+  },
+
+  pair() {
+    const fds = new Int32Array(new ArrayBuffer(8));
+    checked('socketpair', libc().socketpair(AF_UNIX, TYPE, 0, addressOf(fds.buffer)));
+    return [new Connection(fds[0] as number), new Connection(fds[1] as number)];
+  },
+};
+
+/** `struct msghdr` with one `iovec` and room for descriptors, in one buffer that stays where it is. */
+class MessageHeader {
+  static readonly CONTROL = 72;
+  static readonly CONTROL_FDS = MessageHeader.CONTROL + 16;
+  readonly address: number;
+  readonly view: DataView;
+  readonly #control: number;
+  #memory: ArrayBufferLike | undefined;
+  #memoryAt = 0;
+
+  constructor() {
+    const buffer = new ArrayBuffer(MessageHeader.CONTROL_FDS + 4 * MAX_FDS + 4);
+    this.view = new DataView(buffer);
+    this.address = addressOf(buffer);
+    this.#control = this.address + MessageHeader.CONTROL;
+    // msg_iov at 16, msg_iovlen at 24; the iovec follows the msghdr of 56 bytes.
+    this.#set(16, this.address + 56);
+    this.#set(24, 1);
+  }
+
+  /** Points at `count` bytes of memory, and at `controlBytes` of room for descriptors. */
+  point(bytes: Uint8Array, offset: number, count: number, controlBytes: number): void {
+    if (bytes.buffer !== this.#memory) {
+      this.#memory = bytes.buffer;
+      this.#memoryAt = addressOf(bytes.buffer);
+    }
+    this.#set(56, this.#memoryAt + bytes.byteOffset + offset);
+    this.#set(64, count);
+    // msg_control at 32, msg_controllen at 40, msg_flags at 48.
+    this.#set(32, controlBytes === 0 ? 0 : this.#control);
+    this.#set(40, controlBytes);
+    this.view.setInt32(48, 0, true);
+  }
+
+  get controlBytes(): number {
+    return this.view.getUint32(40, true);
+  }
+
+  get flags(): number {
+    return this.view.getInt32(48, true);
+  }
+
+  #set(at: number, value: number): void {
+    this.view.setUint32(at, value >>> 0, true);
+    this.view.setUint32(at + 4, Math.floor(value / 2 ** 32), true);
+  }
+}
+
+class Connection implements UnixFdSocket {
+  readonly #fd: number;
+  readonly #in = new MessageHeader();
+  readonly #out = new MessageHeader();
+  #poll: Poll | undefined;
+  #closed = false;
+  fdsLost = false;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  receive(into: Uint8Array, offset: number, count: number, fds: number[]): number {
+    assert(offset + count <= into.length && !this.#closed, 'room to read into');
+    const header = this.#in;
+    header.point(into, offset, count, 16 + 4 * MAX_FDS);
+    const got = this.#call(libc().recvmsg, header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 'receive');
+    this.fdsLost = false;
+    if (got < 0) return got;
+    this.fdsLost = (header.flags & MSG_CTRUNC) !== 0;
+    const end = MessageHeader.CONTROL + header.controlBytes;
+    // cmsghdr: length (8, itself included), level (4), type (4), data; the next at a multiple of 8.
+    for (let at = MessageHeader.CONTROL; at + 16 <= end; ) {
+      const length = header.view.getUint32(at, true);
+      if (length < 16) break;
+      const isRights =
+        header.view.getInt32(at + 8, true) === SOL_SOCKET &&
+        header.view.getInt32(at + 12, true) === SCM_RIGHTS;
+      for (let fd = at + 16; isRights && fd + 4 <= at + length; fd += 4) {
+        fds.push(header.view.getInt32(fd, true));
+      }
+      at += (length + 7) & ~7;
+    }
+    return got;
+  }
+
+  send(bytes: Uint8Array, offset: number, fds: readonly number[]): number {
+    assert(offset < bytes.length && fds.length <= MAX_FDS && !this.#closed, 'something to send');
+    const header = this.#out;
+    const length = 16 + 4 * fds.length;
+    header.point(bytes, offset, bytes.length - offset, fds.length === 0 ? 0 : length);
+    if (fds.length > 0) {
+      const { view } = header;
+      view.setUint32(MessageHeader.CONTROL, length, true);
+      view.setUint32(MessageHeader.CONTROL + 4, 0, true);
+      view.setInt32(MessageHeader.CONTROL + 8, SOL_SOCKET, true);
+      view.setInt32(MessageHeader.CONTROL + 12, SCM_RIGHTS, true);
+      fds.forEach((fd, at) => view.setInt32(MessageHeader.CONTROL_FDS + 4 * at, fd, true));
+    }
+    return this.#call(libc().sendmsg, header, MSG_DONTWAIT | MSG_NOSIGNAL, 'send');
+  }
+
+  watch(readable: boolean, writable: boolean, watcher: SocketWatcher): void {
+    const onEvents = (canRead: boolean, canWrite: boolean): void => {
+      // Either call may close the socket.
+      if (canWrite && !this.#closed) watcher.writable();
+      if (canRead && !this.#closed) watcher.readable();
+    };
+    if (this.#poll === undefined) this.#poll = new Poll(this.#fd, readable, writable, onEvents);
+    else this.#poll.change(readable, writable, onEvents);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#poll?.close();
+    closeSync(this.#fd);
+  }
+
+  #call(
+    call: (fd: number, header: number, flags: number) => number,
+    header: MessageHeader,
+    flags: number,
+    what: string,
+  ): number {
+    for (;;) {
+      const result = call(this.#fd, header.address, flags);
+      if (result >= 0) return result;
+      const errno = lastErrno();
+      if (errno === EAGAIN) return WOULD_BLOCK;
+      if (errno !== EINTR) throw systemError(what, errno);
+    }
+  }
+}
+
+class Listener implements UnixFdListener {
+  readonly #path: string;
+  readonly #fd: number;
+  readonly #inode: number;
+  readonly #poll: Poll;
+  readonly #onConnection: (socket: UnixFdSocket) => void;
+  #pause: NodeJS.Timeout | undefined;
+
+  constructor(path: string, onConnection: (socket: UnixFdSocket) => void) {
+    this.#path = path;
+    this.#onConnection = onConnection;
+    const address = sockaddr(path);
+    removeStale(path, address);
+    this.#fd = checked('socket', libc().socket(AF_UNIX, TYPE, 0));
+    try {
+      const mask = libc().umask(0o177);
+      const bound = libc().bind(this.#fd, addressOf(address), SOCKADDR_BYTES);
+      const errno = bound < 0 ? lastErrno() : 0;
+      libc().umask(mask);
+      if (errno !== 0) throw systemError(`listen at ${path}`, errno);
+      this.#inode = lstatSync(path).ino;
+      checked(`listen at ${path}`, libc().listen(this.#fd, BACKLOG));
+    } catch (error) {
+      closeSync(this.#fd);
+      throw error;
+    }
+    this.#poll = new Poll(this.#fd, true, false, this.#accept);
+  }
+
+  readonly #accept = (): void => {
+    const fd = libc().accept4(this.#fd, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      this.#onConnection(new Connection(fd));
+      return;
+    }
+    const errno = lastErrno();
+    if (errno !== EMFILE && errno !== ENFILE) return;
+    // The connection stays where it is; without a pause we would be told of it all the time.
+    this.#poll.change(false, false, this.#accept);
+    this.#pause = setTimeout(() => this.#poll.change(true, false, this.#accept), NO_FDS_PAUSE_MS);
+  };
+
+  close(): void {
+    clearTimeout(this.#pause);
+    this.#poll.close();
+    closeSync(this.#fd);
+    const now = lstatSync(this.#path, { throwIfNoEntry: false });
+    if (now?.isSocket() === true && now.ino === this.#inode) unlinkSync(this.#path);
+  }
+}
+
+function removeStale(path: string, address: ArrayBuffer): void {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return;
+  if (!stat.isSocket()) {
+    throw new DxpuError('already_exists', `${path} is there and is not a socket`);
+  }
+  const fd = checked('socket', libc().socket(AF_UNIX, TYPE, 0));
+  const result = libc().connect(fd, addressOf(address), SOCKADDR_BYTES);
+  const refused = result < 0 && lastErrno() === ECONNREFUSED;
+  closeSync(fd);
+  if (!refused) throw new DxpuError('already_exists', `somebody listens at ${path} already`);
+  unlinkSync(path);
+}
+
+/** `struct sockaddr_un`. */
+function sockaddr(path: string): ArrayBuffer {
+  const name = new TextEncoder().encode(path);
+  if (name.length === 0 || name.length > MAX_PATH_BYTES || name.includes(0)) {
+    throw new DxpuError(
+      'invalid_argument',
+      `a socket path has 1 to ${MAX_PATH_BYTES} bytes, ${path} has ${name.length}`,
+    );
+  }
+  const buffer = new ArrayBuffer(SOCKADDR_BYTES);
+  new DataView(buffer).setUint16(0, AF_UNIX, true);
+  new Uint8Array(buffer).set(name, 2);
+  return buffer;
+}

@@ -1,0 +1,237 @@
+/**
+ * Whole messages over one socket: the shell around a session. `MessageChannel` owns the socket, the
+ * descriptors that come in until they are handed over, and duplicates of those that wait to go out. The
+ * session is its `ChannelUser` and calls `send` and `close`, also from within a call of the channel.
+ *
+ * A message leaves in one system call. Only what the socket has no room for waits, and goes as room comes.
+ */
+import { closeSync } from 'node:fs';
+import type { Clock } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import type { Nanos } from '#base/units';
+import { checked, F_DUPFD_CLOEXEC, libc } from './libc.ts';
+import { MessageAssembler } from './message-assembler.ts';
+import { type UnixFdSocket, WOULD_BLOCK } from './unix-fd-socket.ts';
+
+/** What a session does to its peer. */
+export interface PeerPort {
+  /**
+   * Sends one message. It must not change afterwards. `fds` stay the caller's, who may close them at
+   * once.
+   */
+  send(message: Uint8Array, fds?: readonly number[]): void;
+  /** Ends the connection. `closed` is not called for it. */
+  close(): void;
+  /** The longest message that is taken from the next one on; longer ones end the connection. */
+  limitBytes: number;
+}
+
+export interface ChannelUser {
+  /**
+   * One whole message, valid during the call, and its descriptors, which are the user's from here on.
+   * `fdsLost`: more came than `maxFds`, or than this process could take; those are closed already.
+   */
+  message(now: Nanos, bytes: Uint8Array, fds: readonly number[], fdsLost: boolean): void;
+  /** The header of a message whose stated length cannot be. The connection is closed after the call. */
+  badSize(now: Nanos, header: Uint8Array): void;
+  /** The connection is gone, for `reason`. Called once. */
+  closed(now: Nanos, reason: string): void;
+  /** After messages that came together, and after the connection has gone. */
+  turnEnd(now: Nanos): void;
+}
+
+export interface ChannelOptions {
+  /** The longest message until `limitBytes` is set. */
+  readonly limitBytes: number;
+  /** Descriptors kept of one message. */
+  readonly maxFds: number;
+  /** With more bytes than this waiting to go out, nothing is read. Infinity: always read. */
+  readonly holdAboveBytes: number;
+  /** With more bytes than this waiting to go out, the connection is closed. */
+  readonly closeAboveBytes: number;
+}
+
+interface Waiting {
+  readonly bytes: Uint8Array;
+  offset: number;
+  fds: readonly number[];
+}
+
+/** Messages read in one go, so that timers and other connections have their turn. */
+const MESSAGES_A_TURN = 64;
+
+export class MessageChannel implements PeerPort {
+  readonly #socket: UnixFdSocket;
+  readonly #clock: Clock;
+  readonly #options: ChannelOptions;
+  readonly #assembler: MessageAssembler;
+  #user: ChannelUser | undefined;
+  #fds: number[] = [];
+  #fdsLost = false;
+  #waiting: Waiting[] = [];
+  #waitingBytes = 0;
+  #reading = true;
+  #ended = false;
+
+  constructor(socket: UnixFdSocket, clock: Clock, options: ChannelOptions) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.#options = options;
+    this.#assembler = new MessageAssembler(options.limitBytes);
+  }
+
+  get limitBytes(): number {
+    return this.#assembler.limitBytes;
+  }
+
+  set limitBytes(value: number) {
+    this.#assembler.limitBytes = value;
+  }
+
+  /** Begins to read. Called once. */
+  start(user: ChannelUser): void {
+    this.#user = user;
+    this.#watch();
+  }
+
+  send(message: Uint8Array, fds: readonly number[] = []): void {
+    if (this.#ended) return;
+    let went = 0;
+    if (this.#waiting.length === 0) {
+      try {
+        went = this.#socket.send(message, 0, fds);
+      } catch {
+        // Reading says what is wrong, when nobody is in the middle of something.
+        return;
+      }
+      if (went === message.length) return;
+    }
+    const begun = went > 0;
+    this.#waiting.push({
+      bytes: message,
+      offset: begun ? went : 0,
+      fds: begun ? [] : fds.map(duplicate),
+    });
+    this.#waitingBytes += message.length;
+    if (this.#waitingBytes > this.#options.closeAboveBytes) {
+      process.nextTick(() => this.#gone('the peer does not read what it is sent'));
+      return;
+    }
+    this.#watch();
+  }
+
+  close(): void {
+    this.#end();
+  }
+
+  readonly #watcher = {
+    readable: (): void => this.#readable(),
+    writable: (): void => this.#writable(),
+  };
+
+  #watch(): void {
+    if (this.#ended || this.#user === undefined) return;
+    this.#reading = this.#waitingBytes <= this.#options.holdAboveBytes;
+    this.#socket.watch(this.#reading, this.#waiting.length > 0, this.#watcher);
+  }
+
+  #readable(): void {
+    const user = this.#user;
+    if (user === undefined) return;
+    for (let messages = 0; messages < MESSAGES_A_TURN && !this.#ended && this.#reading; ) {
+      const assembler = this.#assembler;
+      let got: number;
+      try {
+        got = this.#socket.receive(assembler.buffer, assembler.offset, assembler.wanted, this.#fds);
+      } catch (error) {
+        this.#gone(DxpuError.from(error).message);
+        return;
+      }
+      if (got === WOULD_BLOCK) break;
+      this.#keepFds();
+      if (got === 0) {
+        this.#gone(
+          assembler.isMidway ? 'the peer left within a message' : 'the peer closed the connection',
+        );
+        return;
+      }
+      const state = assembler.received(got);
+      if (state === 'more') continue;
+      messages++;
+      this.#deliver(user, state === 'bad-size');
+    }
+    if (!this.#ended) user.turnEnd(this.#clock.now());
+  }
+
+  #deliver(user: ChannelUser, badSize: boolean): void {
+    const now = this.#clock.now();
+    const bytes = this.#assembler.take();
+    const fds = this.#fds;
+    const fdsLost = this.#fdsLost;
+    this.#fds = [];
+    this.#fdsLost = false;
+    if (!badSize) {
+      user.message(now, bytes, fds, fdsLost);
+      return;
+    }
+    for (const fd of fds) closeSync(fd);
+    user.badSize(now, bytes);
+    this.#gone('the peer sent a message of a length that cannot be');
+  }
+
+  #keepFds(): void {
+    if (this.#socket.fdsLost) this.#fdsLost = true;
+    while (this.#fds.length > this.#options.maxFds) {
+      closeSync(this.#fds.pop() as number);
+      this.#fdsLost = true;
+    }
+  }
+
+  #writable(): void {
+    while (this.#waiting.length > 0 && !this.#ended) {
+      const next = this.#waiting[0] as Waiting;
+      let went: number;
+      try {
+        went = this.#socket.send(next.bytes, next.offset, next.fds);
+      } catch (error) {
+        this.#gone(DxpuError.from(error).message);
+        return;
+      }
+      if (went === WOULD_BLOCK) break;
+      closeAll(next.fds);
+      next.fds = [];
+      next.offset += went;
+      if (next.offset < next.bytes.length) continue;
+      this.#waiting.shift();
+      this.#waitingBytes -= next.bytes.length;
+    }
+    this.#watch();
+  }
+
+  #gone(reason: string): void {
+    if (this.#ended) return;
+    this.#end();
+    const now = this.#clock.now();
+    this.#user?.closed(now, reason);
+    this.#user?.turnEnd(now);
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    // What a refused peer is told last goes as far as there is room.
+    for (const { fds } of this.#waiting) closeAll(fds);
+    this.#waiting = [];
+    closeAll(this.#fds);
+    this.#fds = [];
+    this.#socket.close();
+  }
+}
+
+function duplicate(fd: number): number {
+  return checked('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+function closeAll(fds: readonly number[]): void {
+  for (const fd of fds) closeSync(fd);
+}
