@@ -1,0 +1,205 @@
+/**
+ * Region accesses and resets of one client: checks them against the device's spec, hands them to the
+ * device, and answers when it does, or for it when it does not in time.
+ */
+import { assert } from '#base/assert';
+import type { Nanos } from '#base/units';
+import { HiddenMsix } from './hidden-msix.ts';
+import type { PeerPort } from './message-channel.ts';
+import {
+  emptyReply,
+  errorReply,
+  FLAG_NO_REPLY,
+  type Message,
+  refuseLength,
+  type RequestName,
+} from './message.ts';
+import { PendingAccesses } from './pending-accesses.ts';
+import { Errno, Refusal } from './refusal.ts';
+import {
+  decodeRegionAccess,
+  decodeRegionWriteMulti,
+  encodeRegionReadReply,
+  encodeRegionWriteMultiReply,
+  encodeRegionWriteReply,
+  REGION_DATA,
+  type RegionRange,
+  type RegionWrite,
+} from './region-access.ts';
+import { REGION_CONFIG } from './region-info.ts';
+import type { RegionRead, ServedDevice } from './served-device.ts';
+import type { ServerSettings } from './server-options.ts';
+
+export class RegionServer {
+  readonly accesses: PendingAccesses;
+  readonly #device: ServedDevice;
+  readonly #port: PeerPort;
+  readonly #settings: ServerSettings;
+  readonly #hidden: HiddenMsix | undefined;
+
+  constructor(device: ServedDevice, port: PeerPort, settings: ServerSettings) {
+    this.#device = device;
+    this.#port = port;
+    this.#settings = settings;
+    const { accessTimeoutMs, maxPendingAccesses } = settings;
+    this.accesses = new PendingAccesses(accessTimeoutMs * 1e6, maxPendingAccesses);
+    const { msix, config } = device.spec;
+    const hides = (msix ?? 'hide') === 'hide' && config !== undefined;
+    this.#hidden = hides ? HiddenMsix.find(config) : undefined;
+  }
+
+  read(now: Nanos, message: Message): Refusal | undefined {
+    const range = decodeRegionAccess(message, this.#settings.maxDataXferBytes);
+    if (range instanceof Refusal) return range;
+    const refused = this.#refuse(range, false);
+    if (refused !== undefined) return refused;
+    if (!answers(message)) return new Refusal(Errno.EINVAL, 'a read that wants no reply');
+    const name = nameOf(message);
+    const hidden = range.region === REGION_CONFIG ? this.#hidden : undefined;
+    this.#device.read(now, new ReadAccess(now, name, range, this.accesses, this.#port, hidden));
+    return undefined;
+  }
+
+  write(now: Nanos, message: Message): Refusal | undefined {
+    const range = decodeRegionAccess(message, this.#settings.maxDataXferBytes);
+    if (range instanceof Refusal) return range;
+    const refused = this.#refuse(range, true);
+    if (refused !== undefined) return refused;
+    const bytes = message.bytes.subarray(REGION_DATA, REGION_DATA + range.count);
+    const name = nameOf(message);
+    const answer = (errno: number): void => {
+      const reply = errno === 0 ? encodeRegionWriteReply(name.id, range) : errorReply(name, errno);
+      this.#port.send(reply);
+    };
+    this.#give(now, { ...range, bytes }, answers(message) ? answer : undefined);
+    return undefined;
+  }
+
+  /** All are checked before the first is done. The reply says that all have been handed over. */
+  writeMulti(now: Nanos, message: Message): Refusal | undefined {
+    const writes = decodeRegionWriteMulti(message);
+    if (writes instanceof Refusal) return writes;
+    for (const write of writes) {
+      const refused = this.#refuse(write, true);
+      if (refused !== undefined) return refused;
+    }
+    for (const write of writes) this.#give(now, write, undefined);
+    if (answers(message)) {
+      this.#port.send(encodeRegionWriteMultiReply(message.id, writes.length));
+    }
+    return undefined;
+  }
+
+  reset(now: Nanos, message: Message): Refusal | undefined {
+    const wrong = refuseLength(message, 0);
+    if (wrong !== undefined) return wrong;
+    if (!this.#device.spec.resettable) {
+      return new Refusal(Errno.EOPNOTSUPP, 'the device takes no reset');
+    }
+    if (this.accesses.isFull) return new Refusal(Errno.EBUSY, 'too many accesses at once');
+    const name = nameOf(message);
+    const answered = answers(message);
+    const answer = (errno: number): void => {
+      if (!answered) return;
+      this.#port.send(errno === 0 ? emptyReply(name) : errorReply(name, errno));
+    };
+    const key = this.accesses.add(now, () => answer(Errno.ETIMEDOUT));
+    this.#device.reset(now, {
+      done: () => this.accesses.take(key) && answer(0),
+      fail: (_now, errno) => this.accesses.take(key) && answer(errno),
+    });
+    return undefined;
+  }
+
+  #refuse(range: RegionRange, isWrite: boolean): Refusal | undefined {
+    const { region, offset, count } = range;
+    const spec = this.#device.spec.regions.get(region);
+    const sizeBytes = spec?.sizeBytes ?? 0;
+    if (spec === undefined || offset < 0 || offset + count > sizeBytes) {
+      const where = `${count} bytes at ${offset}`;
+      return new Refusal(Errno.EINVAL, `${where} of region ${region}, which has ${sizeBytes}`);
+    }
+    if (isWrite ? !spec.write : !spec.read) {
+      return new Refusal(Errno.EPERM, `region ${region} is not ${isWrite ? 'written' : 'read'}`);
+    }
+    if (this.accesses.isFull) return new Refusal(Errno.EBUSY, 'too many accesses at once');
+    return undefined;
+  }
+
+  /** `answer` is called once: with an errno, or 0, also when the deadline passes first. */
+  #give(now: Nanos, write: RegionWrite, answer: ((errno: number) => void) | undefined): void {
+    if (
+      write.region === REGION_CONFIG &&
+      this.#hidden?.covers(write.offset, write.count) === true
+    ) {
+      answer?.(0);
+      return;
+    }
+    if (answer === undefined) {
+      this.#device.write(now, { ...write, done: ignored, fail: ignored });
+      return;
+    }
+    const key = this.accesses.add(now, () => answer(0));
+    this.#device.write(now, {
+      ...write,
+      done: () => this.accesses.take(key) && answer(0),
+      fail: (_now, errno) => this.accesses.take(key) && answer(errno),
+    });
+  }
+}
+
+function ignored(): void {}
+
+function answers(message: Message): boolean {
+  return (message.flags & FLAG_NO_REPLY) === 0;
+}
+
+/** The message itself is gone by the time of the answer. */
+function nameOf(message: Message): RequestName {
+  return { id: message.id, command: message.command };
+}
+
+class ReadAccess implements RegionRead {
+  readonly region: number;
+  readonly offset: number;
+  readonly count: number;
+  readonly #name: RequestName;
+  readonly #accesses: PendingAccesses;
+  readonly #port: PeerPort;
+  readonly #hidden: HiddenMsix | undefined;
+  readonly #key: number;
+
+  constructor(
+    now: Nanos,
+    name: RequestName,
+    range: RegionRange,
+    accesses: PendingAccesses,
+    port: PeerPort,
+    hidden: HiddenMsix | undefined,
+  ) {
+    this.region = range.region;
+    this.offset = range.offset;
+    this.count = range.count;
+    this.#name = name;
+    this.#accesses = accesses;
+    this.#port = port;
+    this.#hidden = hidden;
+    this.#key = accesses.add(now, () => {
+      const reply = encodeRegionReadReply(name.id, this);
+      port.send(reply.fill(0xff, REGION_DATA));
+    });
+  }
+
+  complete(_now: Nanos, bytes: Uint8Array, at = 0): void {
+    assert(bytes.length - at >= this.count, 'as many bytes as were asked for');
+    if (!this.#accesses.take(this.#key)) return;
+    const reply = encodeRegionReadReply(this.#name.id, this);
+    reply.set(bytes.subarray(at, at + this.count), REGION_DATA);
+    this.#hidden?.patch(this.offset, reply, REGION_DATA, this.count);
+    this.#port.send(reply);
+  }
+
+  fail(_now: Nanos, errno: number): void {
+    if (this.#accesses.take(this.#key)) this.#port.send(errorReply(this.#name, errno));
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * A vfio-user server for one device at one socket: what QEMU's `vfio-user-pci` and Cloud Hypervisor
+ * connect to. The shell around `ServerSession`: socket, clock, one timer. One client at a time; others
+ * are turned away until it has gone.
+ */
+import { type Clock, RealClock, TimerDriver } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import type { FdOperations } from './fd-operations.ts';
+import { koffiTransport } from './koffi-socket.ts';
+import { MessageChannel } from './message-channel.ts';
+import type { ServedDevice } from './served-device.ts';
+import {
+  DEFAULT_SERVER_OPTIONS,
+  type ServerCounters,
+  type ServerOptions,
+  type ServerSettings,
+} from './server-options.ts';
+import { ServerSession } from './server-session.ts';
+import { systemFds } from './system-fds.ts';
+import type { UnixFdListener, UnixFdSocket, UnixFdTransport } from './unix-fd-socket.ts';
+import { MAX_FDS } from './unix-fd-socket.ts';
+import { MAX_VERSION_BYTES } from './version.ts';
+
+export interface VfioUserServerOptions extends ServerOptions {
+  readonly path: string;
+  readonly device: ServedDevice;
+  /** A client has gone, or was turned away before VERSION. */
+  readonly onEnd?: (reason: string) => void;
+  readonly clock?: Clock;
+  readonly transport?: UnixFdTransport;
+  readonly fds?: FdOperations;
+}
+
+/** Replies that wait for a client that does not read: above the first no more is read of it. */
+const HOLD_ABOVE_BYTES = 8 * 2 ** 20;
+const CLOSE_ABOVE_BYTES = 512 * 2 ** 20;
+
+export class VfioUserServer {
+  readonly #options: VfioUserServerOptions;
+  readonly #settings: ServerSettings;
+  readonly #clock: Clock;
+  readonly #listener: UnixFdListener;
+  #session: ServerSession | undefined;
+  #closed = false;
+  /** Clients turned away because another was there. */
+  turnedAway = 0;
+
+  /**
+   * Listens at once. Throws `DxpuError`: `invalid_argument` for an option or path that cannot be,
+   * `already_exists` if somebody listens there.
+   */
+  constructor(options: VfioUserServerOptions) {
+    this.#options = options;
+    this.#settings = checkServerOptions(options);
+    this.#clock = options.clock ?? new RealClock();
+    const transport = options.transport ?? koffiTransport;
+    this.#listener = transport.listen(options.path, (socket) => this.#connected(socket));
+  }
+
+  /** The session of the client that is there. */
+  get session(): ServerSession | undefined {
+    return this.#session;
+  }
+
+  /** Of the client that is there. */
+  get counters(): ServerCounters | undefined {
+    return this.#session?.counters;
+  }
+
+  /** Ends the session of the client that is there; another may come. */
+  disconnect(reason: string): void {
+    this.#session?.disconnect(this.#clock.now(), reason);
+  }
+
+  /** Ends the session and stops listening. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#listener.close();
+    this.disconnect('the server closes');
+  }
+
+  #connected(socket: UnixFdSocket): void {
+    if (this.#session !== undefined) {
+      this.turnedAway++;
+      socket.close();
+      return;
+    }
+    const channel = new MessageChannel(socket, this.#clock, {
+      limitBytes: MAX_VERSION_BYTES,
+      maxFds: this.#settings.maxMsgFds,
+      holdAboveBytes: HOLD_ABOVE_BYTES,
+      closeAboveBytes: CLOSE_ABOVE_BYTES,
+    });
+    const session = new ServerSession({
+      device: this.#options.device,
+      port: channel,
+      fds: this.#options.fds ?? systemFds,
+      settings: this.#settings,
+      deadlineMoved: () => timer.update(),
+      onEnd: (reason) => {
+        timer.stop();
+        this.#session = undefined;
+        this.#options.onEnd?.(reason);
+      },
+    });
+    const timer = new TimerDriver(this.#clock, session);
+    this.#session = session;
+    channel.start(session);
+  }
+}
+
+/** The options with their defaults. Throws `DxpuError` `invalid_argument`, naming the one that is wrong. */
+export function checkServerOptions(options: ServerOptions): ServerSettings {
+  const settings: ServerSettings = {
+    accessTimeoutMs: options.accessTimeoutMs ?? DEFAULT_SERVER_OPTIONS.accessTimeoutMs,
+    dmaTimeoutMs: options.dmaTimeoutMs ?? DEFAULT_SERVER_OPTIONS.dmaTimeoutMs,
+    maxMsgFds: options.maxMsgFds ?? DEFAULT_SERVER_OPTIONS.maxMsgFds,
+    maxDataXferBytes: options.maxDataXferBytes ?? DEFAULT_SERVER_OPTIONS.maxDataXferBytes,
+    maxDmaMaps: options.maxDmaMaps ?? DEFAULT_SERVER_OPTIONS.maxDmaMaps,
+    maxPendingAccesses: options.maxPendingAccesses ?? DEFAULT_SERVER_OPTIONS.maxPendingAccesses,
+    maxDmaMessages: options.maxDmaMessages ?? DEFAULT_SERVER_OPTIONS.maxDmaMessages,
+    unsealedMemory: options.unsealedMemory ?? DEFAULT_SERVER_OPTIONS.unsealedMemory,
+    ...(options.onRefused === undefined ? {} : { onRefused: options.onRefused }),
+  };
+  checkInteger('accessTimeoutMs', settings.accessTimeoutMs, 1, 3_600_000);
+  checkInteger('dmaTimeoutMs', settings.dmaTimeoutMs, 1, 3_600_000);
+  checkInteger('maxMsgFds', settings.maxMsgFds, 1, MAX_FDS);
+  checkInteger('maxDataXferBytes', settings.maxDataXferBytes, 4096, 64 * 2 ** 20);
+  checkInteger('maxDmaMaps', settings.maxDmaMaps, 1, 2 ** 24);
+  checkInteger('maxPendingAccesses', settings.maxPendingAccesses, 1, 2 ** 20);
+  checkInteger('maxDmaMessages', settings.maxDmaMessages, 1, 4096);
+  return settings;
+}
+
+function checkInteger(name: string, value: number, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  throw new DxpuError('invalid_argument', `${name} must be ${least} to ${most}: ${value}`);
+}
