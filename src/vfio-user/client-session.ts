@@ -194,9 +194,10 @@ export class ClientSession implements ChannelUser, Timed {
     if (this.#ended) {
       this.#closeFds(fds);
     } else if (isReply(message)) {
-      const wrong = this.#pending.reply(now, message, fds);
-      if (wrong !== undefined) this.#closeFds(fds);
-      if (wrong instanceof Refusal) this.#fault(now, wrong.reason);
+      const takesFds = this.#pending.takesFds(message);
+      if (!takesFds) this.#closeFds(fds);
+      const wrong = this.#pending.reply(now, message, takesFds ? fds : []);
+      if (wrong !== undefined) this.#fault(now, wrong.reason);
       else if (fdsLost) this.#fault(now, 'it sends more descriptors than are taken');
     } else {
       this.#closeFds(fds);
@@ -251,8 +252,8 @@ export class ClientSession implements ChannelUser, Timed {
     this.#request(now, Command.DEVICE_SET_IRQS, encode, doneAs(done), fds);
   }
 
-  readonly #request: SendRequest = (now, command, encode, done, fds = []) => {
-    const id = this.#ended ? undefined : this.#pending.add(now, command, done);
+  readonly #request: SendRequest = (now, command, encode, done, fds = [], takesFds = false) => {
+    const id = this.#ended ? undefined : this.#pending.add(now, command, done, takesFds);
     if (id === undefined) {
       const reason = this.#ended ? 'the device is gone' : 'the device answers nothing';
       done(now, new Refusal(this.#ended ? Errno.ECONNRESET : Errno.EBUSY, reason), []);

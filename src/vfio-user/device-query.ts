@@ -46,8 +46,7 @@ export class DeviceQuery {
   }
 
   start(now: Nanos): void {
-    const handler: ReplyHandler = (then, reply, fds) => {
-      this.#options.closeFds(fds);
+    const handler: ReplyHandler = (then, reply) => {
       const info = reply instanceof Refusal ? reply : decodeDeviceInfoReply(reply, MAX_OF_EACH);
       if (info instanceof Refusal) this.#finish(then, info);
       else if (!info.pci) this.#finish(then, new Refusal(Errno.EINVAL, 'it is no PCI device'));
@@ -62,21 +61,21 @@ export class DeviceQuery {
       this.#finish(now, new Refusal(Errno.EINVAL, 'it has neither regions nor interrupts'));
       return;
     }
-    const { request, closeFds } = this.#options;
+    const { request } = this.#options;
     for (let index = 0; index < info.regions; index++) {
       const encode = (id: number): Uint8Array =>
         encodeRegionInfoRequest(id, index, REGION_INFO_ROOM);
-      request(now, Command.DEVICE_GET_REGION_INFO, encode, (then, reply, fds) => {
+      const handler: ReplyHandler = (then, reply, fds) => {
         const region = this.#region(index, reply, fds);
         if (!(region instanceof Refusal)) this.#regions[index] = region;
         this.#got(then, region, info);
-      });
+      };
+      request(now, Command.DEVICE_GET_REGION_INFO, encode, handler, [], true);
     }
     for (let index = 0; index < info.irqs; index++) {
       const encode = (id: number): Uint8Array => encodeIrqInfoRequest(id, index);
       const max = index === IRQ_MSIX ? MAX_MSIX : MAX_OTHER_IRQS;
-      request(now, Command.DEVICE_GET_IRQ_INFO, encode, (then, reply, fds) => {
-        closeFds(fds);
+      request(now, Command.DEVICE_GET_IRQ_INFO, encode, (then, reply) => {
         const count = reply instanceof Refusal ? reply : decodeIrqInfoReply(reply, index, max);
         if (!(count instanceof Refusal)) this.#irqs[index] = count;
         this.#got(then, count, info);

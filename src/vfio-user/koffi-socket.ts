@@ -167,7 +167,11 @@ class Connection implements UnixFdSocket {
   }
 
   watch(readable: boolean, writable: boolean, watcher: SocketWatcher): void {
-    const onEvents = (canRead: boolean, canWrite: boolean): void => {
+    const onEvents = (canRead: boolean, canWrite: boolean, failed: boolean): void => {
+      if (failed) {
+        watcher.failed();
+        return;
+      }
       // Either call may close the socket.
       if (canWrite && !this.#closed) watcher.writable();
       if (canRead && !this.#closed) watcher.readable();

@@ -163,7 +163,8 @@ export class Poll {
   }
 }
 
-export type PollCallback = (readable: boolean, writable: boolean) => void;
+/** After `failed` there are no more calls until `change`; the descriptor itself says what is wrong. */
+export type PollCallback = (readable: boolean, writable: boolean, failed: boolean) => void;
 
 interface PollEvents {
   readonly readable: boolean;
@@ -174,8 +175,7 @@ function calledBack(onEvents: PollCallback): (events: PollEvents) => void {
   // The declaration of koffi 3.3.4 leaves the first argument out.
   return ((status: number, events: PollEvents) => {
     try {
-      // After a failure reading says what is wrong.
-      onEvents(status < 0 || events.readable, events.writable);
+      onEvents(events.readable, events.writable, status < 0);
     } catch (error) {
       // A bug of ours: not into the native caller, which could not report it.
       process.nextTick(() => {

@@ -71,6 +71,9 @@ export class MessageChannel implements PeerPort {
   #waiting: Waiting[] = [];
   #waitingBytes = 0;
   #reading = true;
+  #messages = 0;
+  /** Nobody reads what is sent. */
+  #broken = false;
   #ended = false;
 
   constructor(socket: UnixFdSocket, clock: Clock, options: ChannelOptions) {
@@ -95,7 +98,7 @@ export class MessageChannel implements PeerPort {
   }
 
   send(message: Uint8Array, fds: readonly number[] = []): void {
-    if (this.#ended) return;
+    if (this.#ended || this.#broken) return;
     let went = 0;
     if (this.#waiting.length === 0) {
       try {
@@ -127,10 +130,11 @@ export class MessageChannel implements PeerPort {
   readonly #watcher = {
     readable: (): void => this.#readable(),
     writable: (): void => this.#writable(),
+    failed: (): void => this.#failed(),
   };
 
   #watch(): void {
-    if (this.#ended || this.#user === undefined) return;
+    if (this.#ended || this.#broken || this.#user === undefined) return;
     this.#reading = this.#waitingBytes <= this.#options.holdAboveBytes;
     this.#socket.watch(this.#reading, this.#waiting.length > 0, this.#watcher);
   }
@@ -158,6 +162,7 @@ export class MessageChannel implements PeerPort {
       const state = assembler.received(got);
       if (state === 'more') continue;
       messages++;
+      this.#messages++;
       this.#deliver(user, state === 'bad-size');
     }
     if (!this.#ended) user.turnEnd(this.#clock.now());
@@ -206,6 +211,18 @@ export class MessageChannel implements PeerPort {
       this.#waitingBytes -= next.bytes.length;
     }
     this.#watch();
+  }
+
+  /** Takes what came before the end, however much that is; there will be no other occasion. */
+  #failed(): void {
+    this.#broken = true;
+    this.#reading = true;
+    let before: number;
+    do {
+      before = this.#messages;
+      this.#readable();
+    } while (this.#messages > before);
+    this.#gone('the connection has failed');
   }
 
   #gone(reason: string): void {

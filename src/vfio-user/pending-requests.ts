@@ -7,8 +7,8 @@ import { commandName, FLAG_ERROR, type Message } from './message.ts';
 import type { Nanos } from '#base/units';
 
 /**
- * `reply` is the message, valid during the call, with the descriptors of `fds` (the callee's then), or
- * what went wrong: the peer's errno, ETIMEDOUT, ECONNRESET.
+ * `reply` is the message, valid during the call, or what went wrong: the peer's errno, ETIMEDOUT,
+ * ECONNRESET. `fds` came with the message and are the callee's; there are none unless it takes them.
  */
 export type ReplyHandler = (now: Nanos, reply: Message | Refusal, fds: readonly number[]) => void;
 
@@ -16,6 +16,7 @@ interface Pending {
   readonly command: number;
   readonly deadlineNs: number;
   readonly done: ReplyHandler;
+  readonly takesFds: boolean;
 }
 
 const IDS = 0x1_0000;
@@ -37,37 +38,45 @@ export class PendingRequests {
   }
 
   /** The identifier to send a request of `command` with; undefined when all are in use. */
-  add(now: Nanos, command: number, done: ReplyHandler): number | undefined {
+  add(now: Nanos, command: number, done: ReplyHandler, takesFds = false): number | undefined {
     if (this.#pending.size + this.#late.size >= IDS) return undefined;
     while (this.#pending.has(this.#next) || this.#late.has(this.#next)) this.#advance();
     const id = this.#next;
     this.#advance();
-    this.#pending.set(id, { command, deadlineNs: now + this.#timeoutNs, done });
+    this.#pending.set(id, { command, deadlineNs: now + this.#timeoutNs, done, takesFds });
     return id;
   }
 
+  /** Whether the descriptors that come with `reply` are for whoever waits for it. */
+  takesFds(reply: Message): boolean {
+    const pending = this.#pending.get(reply.id);
+    const isError = (reply.flags & FLAG_ERROR) !== 0;
+    return pending?.command === reply.command && pending.takesFds && !isError;
+  }
+
   /**
-   * A reply has come. Returns what is wrong with it if it answers nothing; `fds` are then the caller's
-   * still. A late one is dropped without a word, and counted as `dropped`.
+   * A reply has come, with `fds` if `takesFds` says so. Returns what is wrong with it if it answers
+   * nothing. A late one is dropped without a word.
    */
-  reply(now: Nanos, reply: Message, fds: readonly number[]): Refusal | 'dropped' | undefined {
+  reply(now: Nanos, reply: Message, fds: readonly number[]): Refusal | undefined {
     const pending = this.#pending.get(reply.id);
     if (pending?.command !== reply.command) {
       if (pending === undefined && this.#late.get(reply.id) === reply.command) {
         this.#late.delete(reply.id);
-        return 'dropped';
+        return undefined;
       }
       return new Refusal(Errno.EPROTO, `a ${commandName(reply.command)} reply nobody waits for`);
     }
     this.#pending.delete(reply.id);
     if ((reply.flags & FLAG_ERROR) === 0) {
       pending.done(now, reply, fds);
-      return undefined;
+    } else {
+      // The errno is optional.
+      const errno = reply.errno === 0 ? Errno.EIO : reply.errno;
+      const name = commandName(reply.command);
+      pending.done(now, new Refusal(errno, `the peer refuses ${name}`), NO_FDS);
     }
-    const reason = `the peer refuses ${commandName(reply.command)}`;
-    // The errno is optional.
-    pending.done(now, new Refusal(reply.errno === 0 ? Errno.EIO : reply.errno, reason), NO_FDS);
-    return fds.length === 0 ? undefined : 'dropped';
+    return undefined;
   }
 
   nextDeadlineNs(): number {

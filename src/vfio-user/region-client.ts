@@ -19,13 +19,17 @@ export type Done = (now: Nanos, refused: Refusal | undefined) => void;
 /** `bytes` are valid during the call. */
 export type ReadDone = (now: Nanos, bytes: Uint8Array | Refusal) => void;
 
-/** Sends what `encode` makes of the identifier it is given. */
+/**
+ * Sends what `encode` makes of the identifier it is given, with `fds`. Descriptors that come with the
+ * reply are closed unless `takesFds`.
+ */
 export type SendRequest = (
   now: Nanos,
   command: number,
   encode: (id: number) => Uint8Array,
   done: ReplyHandler,
   fds?: readonly number[],
+  takesFds?: boolean,
 ) => void;
 
 export class RegionClient {

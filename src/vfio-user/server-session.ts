@@ -243,7 +243,7 @@ export class ServerSession implements ChannelUser, Timed {
     // No request of ours is answered with descriptors.
     this.#closeFds(fds);
     const wrong = this.#pending.reply(now, message, []);
-    if (wrong instanceof Refusal) this.#fault(now, wrong.reason);
+    if (wrong !== undefined) this.#fault(now, wrong.reason);
   }
 
   #answerUnless(request: Message, refused: Refusal | undefined): Refusal | undefined {

@@ -8,6 +8,8 @@ export const WOULD_BLOCK = -1;
 export interface SocketWatcher {
   readable(): void;
   writable(): void;
+  /** The connection has failed; what came before can still be received. Nothing else is called. */
+  failed(): void;
 }
 
 /** One connection. It never blocks. */
