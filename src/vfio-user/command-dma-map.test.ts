@@ -197,6 +197,32 @@ test('a file that became shorter: the transfer fails, this process goes on', () 
   closeSync(own);
 });
 
+test('many pieces of one file are mapped up to a bound; the others share one descriptor', () => {
+  rig.end();
+  start({ maxMappedRegions: 20 });
+  const path = `/proc/self/fd/${createMemoryFile('m', 30 * 4096, true)}`;
+  const fd = Number(path.split('/').at(-1));
+  const during = openFds();
+  for (let page = 0; page < 30; page++) {
+    rig.give(map(page * 4096, page * 8192, 4096), [openSync(path, 'r+')]);
+  }
+  rig.port.sent.length = 0;
+  expect(device.regions.filter(({ access }) => access === 'mapped')).toHaveLength(20);
+  expect(device.regions.filter(({ access }) => access === 'file')).toHaveLength(10);
+  expect(openFds()).toBe(during + 1);
+  const last = device.regions.at(-1)!;
+  let refused = true;
+  device.client!.dmaWrite(0 as never, last.address, Uint8Array.of(5), 0, 1, (_now, why) => {
+    refused = why !== undefined;
+  });
+  expect(refused).toBe(false);
+  const back = new Uint8Array(1);
+  readSync(fd, back, 0, 1, 29 * 4096);
+  expect(back[0]).toBe(5);
+  expect(rig.ask(unmap(0, 0, 2)).flags).toBe(1);
+  closeSync(fd);
+});
+
 test('with NO_REPLY it is done in silence', () => {
   const bytes = map(0, 0, 4096);
   bytes[8] = 0x10;

@@ -190,10 +190,11 @@ export class DmaEngine {
       return;
     }
     const { fds } = this.#options;
+    const fd = region.file?.fd ?? -1;
     const position = region.fileOffset + offset;
     const went = transfer.isWrite
-      ? fds.write(region.fd, position, bytes, at, count)
-      : fds.read(region.fd, position, bytes, at, count);
+      ? fds.write(fd, position, bytes, at, count)
+      : fds.read(fd, position, bytes, at, count);
     if (!went) transfer.refused ??= new Refusal(Errno.EIO, 'the memory is not there any more');
   }
 

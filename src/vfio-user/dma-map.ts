@@ -21,6 +21,15 @@ export type UnsealedMemory = 'copy' | 'refuse' | 'map';
 export interface DmaMapOptions {
   readonly unsealedMemory: UnsealedMemory;
   readonly maxRegions: number;
+  /** Beyond this many, regions are copied. */
+  readonly maxMapped: number;
+}
+
+/** One descriptor for all regions of a file: under a vIOMMU there are thousands of them. */
+interface SharedFile {
+  readonly fd: number;
+  readonly identity: string;
+  regions: number;
 }
 
 export class DmaRegion {
@@ -30,23 +39,27 @@ export class DmaRegion {
   readonly writable: boolean;
   /** Of a `mapped` region. */
   readonly memory: MappedMemory | undefined;
-  /** Of a `file` region: its descriptor, which the map owns, and where it begins in it. */
-  readonly fd: number;
+  /** Of a `file` region: its file, and where it begins in it. */
+  readonly file: SharedFile | undefined;
   readonly fileOffset: number;
 
-  constructor(request: DmaMapRequest, memory: MappedMemory | undefined, fd: number) {
+  constructor(
+    request: DmaMapRequest,
+    memory: MappedMemory | undefined,
+    file: SharedFile | undefined,
+  ) {
     this.address = request.address;
     this.sizeBytes = request.sizeBytes;
     this.readable = request.readable;
     this.writable = request.writable;
     this.memory = memory;
-    this.fd = fd;
+    this.file = file;
     this.fileOffset = request.fileOffset;
   }
 
   get access(): 'mapped' | 'file' | 'message' {
     if (this.memory !== undefined) return 'mapped';
-    return this.fd >= 0 ? 'file' : 'message';
+    return this.file === undefined ? 'message' : 'file';
   }
 
   /**
@@ -70,6 +83,8 @@ export class DmaMap {
   /** The interval's value is the place in here. */
   readonly #regions: (DmaRegion | undefined)[] = [];
   readonly #free: number[] = [];
+  readonly #files = new Map<string, SharedFile>();
+  #mapped = 0;
 
   constructor(fds: FdOperations, options: DmaMapOptions) {
     this.#fds = fds;
@@ -121,8 +136,14 @@ export class DmaMap {
     assert(place >= 0 && this.#regions[place] === region, 'a region of this map');
     this.#regions[place] = undefined;
     this.#free.push(place);
-    region.memory?.release();
-    if (region.fd >= 0) this.#fds.close(region.fd);
+    const { memory, file } = region;
+    if (memory !== undefined) {
+      this.#mapped--;
+      memory.release();
+    }
+    if (file === undefined || --file.regions > 0) return;
+    this.#files.delete(file.identity);
+    this.#fds.close(file.fd);
   }
 
   #at(place: number): DmaRegion {
@@ -135,10 +156,11 @@ export class DmaMap {
     const refused = this.#refuse(request);
     if (refused !== undefined || fd === undefined) {
       if (fd !== undefined) this.#fds.close(fd);
-      return refused ?? new DmaRegion(request, undefined, -1);
+      return refused ?? new DmaRegion(request, undefined, undefined);
     }
     const region = this.#regionOfFile(request, fd);
-    if (region instanceof Refusal || region.fd < 0) this.#fds.close(fd);
+    // A file that is copied keeps the first descriptor of it.
+    if (region instanceof Refusal || region.file?.fd !== fd) this.#fds.close(fd);
     return region;
   }
 
@@ -167,13 +189,24 @@ export class DmaMap {
       return new Refusal(Errno.EINVAL, 'DMA_MAP of a file, but not of whole pages');
     }
     const { unsealedMemory } = this.#options;
-    if (!info.keepsSize && unsealedMemory !== 'map') {
-      if (unsealedMemory === 'refuse' || !info.inMemory) {
-        return new Refusal(Errno.EINVAL, 'the file of DMA_MAP may become shorter');
-      }
-      return new DmaRegion(request, undefined, fd);
+    const isSafe = info.keepsSize || unsealedMemory === 'map';
+    if (!isSafe && (unsealedMemory === 'refuse' || !info.inMemory)) {
+      return new Refusal(Errno.EINVAL, 'the file of DMA_MAP may become shorter');
+    }
+    if (!isSafe || this.#mapped >= this.#options.maxMapped) {
+      return new DmaRegion(request, undefined, this.#share(fd, info.identity));
     }
     const memory = this.#fds.map(fd, fileOffset, sizeBytes, writable);
-    return memory instanceof Refusal ? memory : new DmaRegion(request, memory, -1);
+    if (memory instanceof Refusal) return memory;
+    this.#mapped++;
+    return new DmaRegion(request, memory, undefined);
+  }
+
+  #share(fd: number, identity: string): SharedFile {
+    const known = this.#files.get(identity);
+    const file = known ?? { fd, identity, regions: 0 };
+    if (known === undefined) this.#files.set(identity, file);
+    file.regions++;
+    return file;
   }
 }

@@ -8,6 +8,8 @@ import type { Refusal } from './refusal.ts';
 export interface FdInfo {
   /** `memory`: a regular file, a memfd among them. */
   readonly kind: 'memory' | 'eventfd' | 'other';
+  /** The same for descriptors that can stand for each other: of one file, opened for the same. */
+  readonly identity: string;
   readonly sizeBytes: number;
   /** In memory of the kernel (memfd, tmpfs, hugetlbfs), so that reading it waits for nobody. */
   readonly inMemory: boolean;

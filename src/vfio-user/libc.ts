@@ -30,6 +30,7 @@ export const F_DUPFD_CLOEXEC = 1030;
 export const F_ADD_SEALS = 1033;
 export const F_GET_SEALS = 1034;
 export const F_SEAL_SHRINK = 0x2;
+export const O_ACCMODE = 3;
 export const O_NONBLOCK = 0o4000;
 export const EFD_NONBLOCK_CLOEXEC = 0o2004000;
 export const MFD_CLOEXEC_SEALING = 3;

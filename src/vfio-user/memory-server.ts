@@ -25,8 +25,12 @@ export class MemoryServer {
   ) {
     this.#device = device;
     this.#fds = options.fds;
-    const { unsealedMemory, maxDmaMaps: maxRegions, maxDmaMessages: maxMessages } = settings;
-    this.map = new DmaMap(options.fds, { unsealedMemory, maxRegions });
+    this.map = new DmaMap(options.fds, {
+      unsealedMemory: settings.unsealedMemory,
+      maxRegions: settings.maxDmaMaps,
+      maxMapped: settings.maxMappedRegions,
+    });
+    const maxMessages = settings.maxDmaMessages;
     this.engine = new DmaEngine({ ...options, map: this.map, maxMessages });
   }
 

@@ -103,8 +103,8 @@ export class MessageChannel implements PeerPort {
     if (this.#waiting.length === 0) {
       try {
         went = this.#socket.send(message, 0, fds);
-      } catch {
-        // Reading says what is wrong, when nobody is in the middle of something.
+      } catch (error) {
+        this.#breakLater(DxpuError.from(error).message);
         return;
       }
       if (went === message.length) return;
@@ -117,7 +117,7 @@ export class MessageChannel implements PeerPort {
     });
     this.#waitingBytes += message.length;
     if (this.#waitingBytes > this.#options.closeAboveBytes) {
-      process.nextTick(() => this.#gone('the peer does not read what it is sent'));
+      this.#breakLater('the peer does not read what it is sent');
       return;
     }
     this.#watch();
@@ -130,7 +130,7 @@ export class MessageChannel implements PeerPort {
   readonly #watcher = {
     readable: (): void => this.#readable(),
     writable: (): void => this.#writable(),
-    failed: (): void => this.#failed(),
+    failed: (): void => this.#failed('the connection has failed'),
   };
 
   #watch(): void {
@@ -213,8 +213,15 @@ export class MessageChannel implements PeerPort {
     this.#watch();
   }
 
+  /** Not now: whoever sends is in the middle of something. */
+  #breakLater(reason: string): void {
+    this.#broken = true;
+    process.nextTick(() => this.#failed(reason));
+  }
+
   /** Takes what came before the end, however much that is; there will be no other occasion. */
-  #failed(): void {
+  #failed(reason: string): void {
+    if (this.#ended) return;
     this.#broken = true;
     this.#reading = true;
     let before: number;
@@ -222,7 +229,7 @@ export class MessageChannel implements PeerPort {
       before = this.#messages;
       this.#readable();
     } while (this.#messages > before);
-    this.#gone('the connection has failed');
+    this.#gone(reason);
   }
 
   #gone(reason: string): void {

@@ -17,13 +17,13 @@ it('the example of README.md runs', async () => {
   // README example
   const server = new VfioUserServer({ path, device }); // device: ServedDevice
   const client = await VfioUserClient.connect({ path, memory: new ArrayMemory(guest) });
-  client.device.regions[0]?.sizeBytes; // 4096
+  const sizeBytes = client.device.regions[0]?.sizeBytes; // 4096
   const lent = { address: 0, sizeBytes: 4096, fileOffset: 0, readable: true, writable: true };
   await client.mapMemory(lent); // without a descriptor: the device asks `memory` by messages
   await client.enableIrqs(IRQ_MSI, 1, (vector) => fired.push(vector));
   await client.writeRegion(REGION_CONFIG, 4, Uint8Array.of(6, 0)); // memory space, bus master
   // end
-  expect(client.device.regions[0]?.sizeBytes).toBe(4096);
+  expect(sizeBytes).toBe(4096);
   device.client?.trigger(IRQ_MSI, 0);
   await until(() => fired.length === 1, 'an interrupt');
   expect(device.config.busMaster).toBe(true);

@@ -17,6 +17,11 @@ export interface ServerOptions {
   readonly maxDataXferBytes?: number;
   /** DMA regions at once. Default 65535. */
   readonly maxDmaMaps?: number;
+  /**
+   * Of these, mapped at once; others are copied. Linux has 65,530 mappings a process by default, and one
+   * that has used them up gets no memory for anything else. Default 8192.
+   */
+  readonly maxMappedRegions?: number;
   /** Accesses of the client that are unanswered at once; more get EBUSY. Default 1024. */
   readonly maxPendingAccesses?: number;
   /** DMA messages that are out at once. Default 16. */
@@ -36,6 +41,7 @@ export const DEFAULT_SERVER_OPTIONS: ServerSettings = {
   maxMsgFds: 8,
   maxDataXferBytes: 1_048_576,
   maxDmaMaps: 65_535,
+  maxMappedRegions: 8192,
   maxPendingAccesses: 1024,
   maxDmaMessages: 16,
   unsealedMemory: 'copy',

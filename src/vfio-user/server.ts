@@ -118,6 +118,7 @@ export function checkServerOptions(options: ServerOptions): ServerSettings {
     maxMsgFds: options.maxMsgFds ?? DEFAULT_SERVER_OPTIONS.maxMsgFds,
     maxDataXferBytes: options.maxDataXferBytes ?? DEFAULT_SERVER_OPTIONS.maxDataXferBytes,
     maxDmaMaps: options.maxDmaMaps ?? DEFAULT_SERVER_OPTIONS.maxDmaMaps,
+    maxMappedRegions: options.maxMappedRegions ?? DEFAULT_SERVER_OPTIONS.maxMappedRegions,
     maxPendingAccesses: options.maxPendingAccesses ?? DEFAULT_SERVER_OPTIONS.maxPendingAccesses,
     maxDmaMessages: options.maxDmaMessages ?? DEFAULT_SERVER_OPTIONS.maxDmaMessages,
     unsealedMemory: options.unsealedMemory ?? DEFAULT_SERVER_OPTIONS.unsealedMemory,
@@ -128,6 +129,7 @@ export function checkServerOptions(options: ServerOptions): ServerSettings {
   checkInteger('maxMsgFds', settings.maxMsgFds, 1, MAX_FDS);
   checkInteger('maxDataXferBytes', settings.maxDataXferBytes, 4096, 64 * 2 ** 20);
   checkInteger('maxDmaMaps', settings.maxDmaMaps, 1, 2 ** 24);
+  checkInteger('maxMappedRegions', settings.maxMappedRegions, 0, 60_000);
   checkInteger('maxPendingAccesses', settings.maxPendingAccesses, 1, 2 ** 20);
   checkInteger('maxDmaMessages', settings.maxDmaMessages, 1, 4096);
   return settings;

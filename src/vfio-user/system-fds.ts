@@ -20,6 +20,7 @@ import {
   MAP_SHARED,
   memoryAt,
   MFD_CLOEXEC_SEALING,
+  O_ACCMODE,
   O_NONBLOCK,
   Poll,
   PROT_READ_WRITE,
@@ -63,18 +64,29 @@ export function createMemoryFile(name: string, sizeBytes: number, sealed: boolea
 
 function inspect(fd: number): FdInfo {
   const stat = fstatSync(fd);
+  const opened = libc().fcntl(fd, F_GETFL, 0) & O_ACCMODE;
+  const identity = `${stat.dev}:${stat.ino}:${opened}`;
   if (stat.isFile()) {
     const seals = libc().fcntl(fd, F_GET_SEALS, 0);
     return {
       kind: 'memory',
+      identity,
       sizeBytes: stat.size,
       inMemory: seals >= 0,
       keepsSize: seals >= 0 && (seals & F_SEAL_SHRINK) !== 0,
     };
   }
-  const isEventFd = readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]';
-  const kind = isEventFd ? 'eventfd' : 'other';
-  return { kind, sizeBytes: 0, inMemory: false, keepsSize: false };
+  const kind = isEventFd(fd) ? 'eventfd' : 'other';
+  return { kind, identity, sizeBytes: 0, inMemory: false, keepsSize: false };
+}
+
+function isEventFd(fd: number): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]';
+  } catch {
+    // Without /proc nobody can tell; then there are only messages.
+    return false;
+  }
 }
 
 function map(
