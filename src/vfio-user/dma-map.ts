@@ -120,14 +120,24 @@ export class DmaMap {
     return region;
   }
 
-  /** What `request` names: exactly one region, or all. Nothing changes yet. */
+  /**
+   * The regions that lie in what `request` names. The specification asks for exactly one region; QEMU
+   * takes back the whole of an address space when a guest's IOMMU switches it, with whatever is there.
+   * EINVAL if a region would be cut. Nothing changes yet.
+   */
   named(request: DmaUnmapRequest): readonly DmaRegion[] | Refusal {
     if (request.all) return [...this.regions()];
-    const region = this.find(request.address);
-    if (region?.address === request.address && region.sizeBytes === request.sizeBytes) {
-      return [region];
+    const end = request.address + request.sizeBytes;
+    const found: DmaRegion[] = [];
+    for (let place = this.#firstFrom(request.address); place < this.#intervals.size; place++) {
+      if (this.#intervals.baseAt(place) >= end) break;
+      const region = this.#at(this.#intervals.valueAt(place));
+      if (region.address < request.address || region.address + region.sizeBytes > end) {
+        return new Refusal(Errno.EINVAL, 'DMA_UNMAP of a part of a region');
+      }
+      found.push(region);
     }
-    return new Refusal(Errno.ENOENT, 'DMA_UNMAP of what is not a region');
+    return found;
   }
 
   /** Takes `region` back: nothing reaches its memory any more, not even through arrays of it. */
@@ -144,6 +154,18 @@ export class DmaMap {
     if (file === undefined || --file.regions > 0) return;
     this.#files.delete(file.identity);
     this.#fds.close(file.fd);
+  }
+
+  /** The place of the first region that ends behind `address`. */
+  #firstFrom(address: number): number {
+    let low = 0;
+    let high = this.#intervals.size;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#intervals.limitAt(middle) < address) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   #at(place: number): DmaRegion {

@@ -40,6 +40,7 @@ export interface DmaMapRequest {
 export interface DmaUnmapRequest {
   /** Every region; `address` and `sizeBytes` are 0. */
   readonly all: boolean;
+  /** What is beyond 2^53, where no region can be, is left out. */
   readonly address: number;
   readonly sizeBytes: number;
 }
@@ -86,8 +87,8 @@ export function decodeDmaUnmap(message: Message): DmaUnmapRequest | Refusal {
   if (refused !== undefined) return refused;
   const { view } = message;
   const flags = view.getUint32(HEADER_BYTES + 4, true);
-  const address = readU64(view, HEADER_BYTES + 8);
-  const sizeBytes = readU64(view, HEADER_BYTES + 16);
+  const address = view.getBigUint64(HEADER_BYTES + 8, true);
+  const sizeBytes = view.getBigUint64(HEADER_BYTES + 16, true);
   if ((flags & UNMAP_GET_DIRTY_BITMAP) !== 0) {
     return new Refusal(Errno.EOPNOTSUPP, 'dirty pages are not tracked');
   }
@@ -95,11 +96,14 @@ export function decodeDmaUnmap(message: Message): DmaUnmapRequest | Refusal {
     return new Refusal(Errno.EINVAL, `DMA_UNMAP has flags 0x${flags.toString(16)}`);
   }
   const all = (flags & UNMAP_ALL) !== 0;
-  if (all ? address !== 0 || sizeBytes !== 0 : !isRange(address, sizeBytes) || sizeBytes === 0) {
-    return new Refusal(Errno.EINVAL, 'DMA_UNMAP of nothing, or beyond 2^53');
+  const isEmpty = address === 0n && sizeBytes === 0n;
+  if (all ? !isEmpty : sizeBytes === 0n || address + sizeBytes > 2n ** 64n) {
+    return new Refusal(Errno.EINVAL, 'DMA_UNMAP of nothing, or beyond 2^64');
   }
   const trailing = refuseLength(message, UNMAP_BYTES);
-  return trailing ?? { all, address, sizeBytes };
+  if (trailing !== undefined) return trailing;
+  const from = below53(address);
+  return { all, address: from, sizeBytes: below53(address + sizeBytes) - from };
 }
 
 export function encodeDmaUnmap(id: number, request: DmaUnmapRequest): Uint8Array {
@@ -117,6 +121,10 @@ export function encodeDmaUnmapReply(request: Message): Uint8Array {
   const message = newMessage(request.id, Command.DMA_UNMAP, TYPE_REPLY, UNMAP_BYTES);
   message.set(request.bytes.subarray(HEADER_BYTES, HEADER_BYTES + UNMAP_BYTES), HEADER_BYTES);
   return message;
+}
+
+function below53(value: bigint): number {
+  return Math.min(Number(value), Number.MAX_SAFE_INTEGER);
 }
 
 /** Whether [base, base + size) lies below 2^53. */
