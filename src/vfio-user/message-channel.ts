@@ -8,6 +8,7 @@
 import { closeSync } from 'node:fs';
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
+import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
 import { checked, F_DUPFD_CLOEXEC, libc } from './libc.ts';
 import { MessageAssembler } from './message-assembler.ts';
@@ -68,9 +69,11 @@ export class MessageChannel implements PeerPort {
   #user: ChannelUser | undefined;
   #fds: number[] = [];
   #fdsLost = false;
-  #waiting: Waiting[] = [];
+  readonly #waiting = new RingBuffer<Waiting>();
   #waitingBytes = 0;
-  #reading = true;
+  /** What the socket is watched for. */
+  #reading = false;
+  #writing = false;
   #messages = 0;
   /** Nobody reads what is sent. */
   #broken = false;
@@ -100,7 +103,7 @@ export class MessageChannel implements PeerPort {
   send(message: Uint8Array, fds: readonly number[] = []): void {
     if (this.#ended || this.#broken) return;
     let went = 0;
-    if (this.#waiting.length === 0) {
+    if (this.#waiting.size === 0) {
       try {
         went = this.#socket.send(message, 0, fds);
       } catch (error) {
@@ -135,8 +138,12 @@ export class MessageChannel implements PeerPort {
 
   #watch(): void {
     if (this.#ended || this.#broken || this.#user === undefined) return;
-    this.#reading = this.#waitingBytes <= this.#options.holdAboveBytes;
-    this.#socket.watch(this.#reading, this.#waiting.length > 0, this.#watcher);
+    const reading = this.#waitingBytes <= this.#options.holdAboveBytes;
+    const writing = this.#waiting.size > 0;
+    if (reading === this.#reading && writing === this.#writing) return;
+    this.#reading = reading;
+    this.#writing = writing;
+    this.#socket.watch(reading, writing, this.#watcher);
   }
 
   #readable(): void {
@@ -193,8 +200,7 @@ export class MessageChannel implements PeerPort {
   }
 
   #writable(): void {
-    while (this.#waiting.length > 0 && !this.#ended) {
-      const next = this.#waiting[0] as Waiting;
+    for (let next = this.#waiting.peek(); next !== undefined; next = this.#waiting.peek()) {
       let went: number;
       try {
         went = this.#socket.send(next.bytes, next.offset, next.fds);
@@ -244,8 +250,9 @@ export class MessageChannel implements PeerPort {
     if (this.#ended) return;
     this.#ended = true;
     // What a refused peer is told last goes as far as there is room.
-    for (const { fds } of this.#waiting) closeAll(fds);
-    this.#waiting = [];
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      closeAll(next.fds);
+    }
     closeAll(this.#fds);
     this.#fds = [];
     this.#socket.close();
