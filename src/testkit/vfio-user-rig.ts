@@ -133,6 +133,7 @@ export class RawPeer {
   constructor(socketPath: string) {
     this.socket = koffiTransport.connect(socketPath);
     const channel = new MessageChannel(this.socket, new RealClock(), {
+      fds: systemFds,
       limitBytes: 1 << 24,
       maxFds: 253,
       holdAboveBytes: Infinity,

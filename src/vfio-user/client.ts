@@ -67,6 +67,7 @@ export class VfioUserClient {
     return new Promise((resolve, reject) => {
       const socket = (options.transport ?? koffiTransport).connect(options.path);
       const channel = new MessageChannel(socket, clock, {
+        fds,
         limitBytes: MAX_VERSION_BYTES,
         maxFds: settings.maxMsgFds,
         // A device whose memory is here must not wait for us to read while we wait for it.

@@ -5,7 +5,6 @@ import { ExampleDevice, type ExampleDeviceOptions } from '#testkit/vfio-user-dev
 import { hex, openFds, SessionRig, until } from '#testkit/vfio-user-rig';
 import type { EventFd } from './fd-operations.ts';
 import { IRQ_MSI, IRQ_MSIX, IRQ_REQ } from './irq-info.ts';
-import { F_DUPFD_CLOEXEC, libc } from './libc.ts';
 import type { Message } from './message.ts';
 import { Errno } from './refusal.ts';
 import { createMemoryFile, systemFds } from './system-fds.ts';
@@ -59,18 +58,13 @@ function set(
 function eventFd(): { fd: number; count: () => number; signal: () => void } {
   const own = systemFds.createEventFd();
   ours.push(own);
-  const fd = openDuplicate(own.fd);
+  const fd = systemFds.duplicate(own.fd);
   const bytes = new Uint8Array(8);
   return {
     fd,
     count: () => (systemFds.read(own.fd, -1, bytes, 0, 8) ? (bytes[0] as number) : 0),
     signal: () => own.signal(),
   };
-}
-
-function openDuplicate(fd: number): number {
-  // eventfds cannot be opened by their path.
-  return libc().fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 function expectError(reply: Message, errno = Errno.EINVAL as number): void {
@@ -230,7 +224,7 @@ describe('refused, and every descriptor closed:', () => {
   test('descriptors that are not eventfds, the good ones with them', () => {
     const good = eventFd();
     for (const bad of [createMemoryFile('m', 8, false), openSync('/dev/null', 'w')]) {
-      expectError(rig.ask(set(EVENTFD | TRIGGER, 1, 0, 2), [openDuplicate(good.fd), bad]));
+      expectError(rig.ask(set(EVENTFD | TRIGGER, 1, 0, 2), [systemFds.duplicate(good.fd), bad]));
     }
     systemFds.close(good.fd);
     device.client!.trigger(IRQ_MSI, 0);

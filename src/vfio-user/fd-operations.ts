@@ -41,6 +41,8 @@ export interface EventFd {
 
 export interface FdOperations {
   close(fd: number): void;
+  /** Another descriptor of the same; the caller's. Throws `DxpuError` `resource_exhausted`. */
+  duplicate(fd: number): number;
   inspect(fd: number): FdInfo;
   /**
    * Maps `sizeBytes` at `fileOffset`, shared with whoever has the file. Without `writable` what is

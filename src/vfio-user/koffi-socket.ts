@@ -58,12 +58,6 @@ export const koffiTransport: UnixFdTransport = {
     closeSync(fd);
     throw systemError(`connect to ${path}`, errno);
   },
-
-  pair() {
-    const fds = new Int32Array(new ArrayBuffer(8));
-    checked('socketpair', libc().socketpair(AF_UNIX, TYPE, 0, addressOf(fds.buffer)));
-    return [new Connection(fds[0] as number), new Connection(fds[1] as number)];
-  },
 };
 
 /** `struct msghdr` with one `iovec` and room for descriptors, in one buffer that stays where it is. */

@@ -44,7 +44,6 @@ type IntCall = (...args: readonly (number | bigint | string | null)[]) => number
 
 interface Libc {
   readonly socket: IntCall;
-  readonly socketpair: IntCall;
   readonly bind: IntCall;
   readonly listen: IntCall;
   readonly accept4: IntCall;
@@ -78,7 +77,6 @@ function loadLibc(): Libc {
   const declare = (text: string) => library.func(text) as IntCall;
   return {
     socket: declare('int socket(int, int, int)'),
-    socketpair: declare('int socketpair(int, int, int, uintptr_t)'),
     bind: declare('int bind(int, uintptr_t, unsigned int)'),
     listen: declare('int listen(int, int)'),
     accept4: declare('int accept4(int, uintptr_t, uintptr_t, int)'),

@@ -5,12 +5,11 @@
  *
  * A message leaves in one system call. Only what the socket has no room for waits, and goes as room comes.
  */
-import { closeSync } from 'node:fs';
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
-import { checked, F_DUPFD_CLOEXEC, libc } from './libc.ts';
+import type { FdOperations } from './fd-operations.ts';
 import { MessageAssembler } from './message-assembler.ts';
 import { type UnixFdSocket, WOULD_BLOCK } from './unix-fd-socket.ts';
 
@@ -42,6 +41,7 @@ export interface ChannelUser {
 }
 
 export interface ChannelOptions {
+  readonly fds: FdOperations;
   /** The longest message until `limitBytes` is set. */
   readonly limitBytes: number;
   /** Descriptors kept of one message. */
@@ -116,7 +116,7 @@ export class MessageChannel implements PeerPort {
     this.#waiting.push({
       bytes: message,
       offset: begun ? went : 0,
-      fds: begun ? [] : fds.map(duplicate),
+      fds: begun ? [] : fds.map((fd) => this.#options.fds.duplicate(fd)),
     });
     this.#waitingBytes += message.length;
     if (this.#waitingBytes > this.#options.closeAboveBytes) {
@@ -186,7 +186,7 @@ export class MessageChannel implements PeerPort {
       user.message(now, bytes, fds, fdsLost);
       return;
     }
-    for (const fd of fds) closeSync(fd);
+    this.#closeAll(fds);
     user.badSize(now, bytes);
     this.#gone('the peer sent a message of a length that cannot be');
   }
@@ -194,7 +194,7 @@ export class MessageChannel implements PeerPort {
   #keepFds(): void {
     if (this.#socket.fdsLost) this.#fdsLost = true;
     while (this.#fds.length > this.#options.maxFds) {
-      closeSync(this.#fds.pop() as number);
+      this.#closeAll(this.#fds.splice(-1));
       this.#fdsLost = true;
     }
   }
@@ -209,7 +209,7 @@ export class MessageChannel implements PeerPort {
         return;
       }
       if (went === WOULD_BLOCK) break;
-      closeAll(next.fds);
+      this.#closeAll(next.fds);
       next.fds = [];
       next.offset += went;
       if (next.offset < next.bytes.length) continue;
@@ -251,18 +251,14 @@ export class MessageChannel implements PeerPort {
     this.#ended = true;
     // What a refused peer is told last goes as far as there is room.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      closeAll(next.fds);
+      this.#closeAll(next.fds);
     }
-    closeAll(this.#fds);
+    this.#closeAll(this.#fds);
     this.#fds = [];
     this.#socket.close();
   }
-}
 
-function duplicate(fd: number): number {
-  return checked('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0));
-}
-
-function closeAll(fds: readonly number[]): void {
-  for (const fd of fds) closeSync(fd);
+  #closeAll(fds: readonly number[]): void {
+    for (const fd of fds) this.#options.fds.close(fd);
+  }
 }

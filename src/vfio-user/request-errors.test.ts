@@ -11,7 +11,7 @@ import { MessageChannel } from './message-channel.ts';
 import { type Message, newMessage, parseMessage } from './message.ts';
 import { Errno } from './refusal.ts';
 import { checkServerOptions, VfioUserServer } from './server.ts';
-import { createMemoryFile } from './system-fds.ts';
+import { createMemoryFile, systemFds } from './system-fds.ts';
 import { encodeVersion, DEFAULT_CAPABILITIES } from './version.ts';
 
 const READ_ID = '0500 0900 20000000 00000000 00000000 0000000000000000 00000000 04000000';
@@ -241,6 +241,7 @@ describe('a server that lies', () => {
     const rig = new SessionRig(new ExampleDevice());
     const listener = koffiTransport.listen(at, (socket) => {
       const channel = new MessageChannel(socket, new RealClock(), {
+        fds: systemFds,
         limitBytes: 1 << 20,
         maxFds: 253,
         holdAboveBytes: Infinity,

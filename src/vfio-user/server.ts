@@ -86,7 +86,9 @@ export class VfioUserServer {
       socket.close();
       return;
     }
+    const fds = this.#options.fds ?? systemFds;
     const channel = new MessageChannel(socket, this.#clock, {
+      fds,
       limitBytes: MAX_VERSION_BYTES,
       maxFds: this.#settings.maxMsgFds,
       holdAboveBytes: HOLD_ABOVE_BYTES,
@@ -95,7 +97,7 @@ export class VfioUserServer {
     const session = new ServerSession({
       device: this.#options.device,
       port: channel,
-      fds: this.#options.fds ?? systemFds,
+      fds,
       settings: this.#settings,
       deadlineMoved: () => timer.update(),
       onEnd: (reason) => {

@@ -7,6 +7,7 @@ import {
   EFD_NONBLOCK_CLOEXEC,
   errnoName,
   F_ADD_SEALS,
+  F_DUPFD_CLOEXEC,
   F_GET_SEALS,
   F_GETFL,
   F_SEAL_SHRINK,
@@ -33,6 +34,7 @@ const WINDOW_BYTES = 2 ** 30;
 
 export const systemFds: FdOperations = {
   close: (fd) => closeSync(fd),
+  duplicate: (fd) => checked('duplicate', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0)),
   inspect,
   map,
   read(fd, position, into, at, count) {

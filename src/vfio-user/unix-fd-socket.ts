@@ -50,6 +50,4 @@ export interface UnixFdTransport {
   listen(path: string, onConnection: (socket: UnixFdSocket) => void): UnixFdListener;
   /** Throws `DxpuError`, `not_found` or `unavailable`, when nobody listens there. */
   connect(path: string): UnixFdSocket;
-  /** Two sockets connected to each other. */
-  pair(): [UnixFdSocket, UnixFdSocket];
 }
