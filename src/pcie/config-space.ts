@@ -20,6 +20,8 @@ export const BASE_ADDRESS_0 = 0x10;
 export const SUBSYSTEM_VENDOR_ID = 0x2c;
 export const CAPABILITIES_POINTER = 0x34;
 export const INTERRUPT_LINE = 0x3c;
+/** Interrupt Pin, bits 15:8 of the register at 3Ch (7.5.1.1.13). */
+export const INTERRUPT_PIN_INTA = 1 << 8;
 
 /** Where capabilities may start. */
 export const FIRST_CAPABILITY = 0x40;
@@ -35,6 +37,7 @@ export const COMMAND_SERR_ENABLE = 1 << 8;
 export const COMMAND_INTERRUPT_DISABLE = 1 << 10;
 
 // Status, bits 31:16 of the register at 04h (7.5.1.1.4), in their places in the 32-bit word.
+export const STATUS_INTERRUPT_STATUS = 1 << 19;
 export const STATUS_CAPABILITIES_LIST = 1 << 20;
 export const STATUS_MASTER_DATA_PARITY_ERROR = 1 << 24;
 export const STATUS_SIGNALED_TARGET_ABORT = 1 << 27;
@@ -98,7 +101,7 @@ export class ConfigSpace {
     this.define(COMMAND, 0, COMMAND_WRITABLE, STATUS_WRITE_1_TO_CLEAR);
     this.define(REVISION_ID, identity.revisionId | (identity.classCode << 8), 0);
     this.define(CACHE_LINE_SIZE, headerType << 16, 0xff);
-    // No INTx: the pin is 0. The line is scratch space for software all the same.
+    // No INTx unless an `IntxWire` is put in: the pin is 0. The line is scratch space for software all the same.
     this.define(INTERRUPT_LINE, 0, 0xff);
     if (headerType === 0) {
       const subsystemVendorId = identity.subsystemVendorId ?? identity.vendorId;

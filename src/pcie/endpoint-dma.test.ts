@@ -284,7 +284,7 @@ describe('writes', () => {
 
   it('keep their order in a channel: data, fence, interrupt, whatever the port does', () => {
     setSizes(0, 0);
-    const msi = endpoint.msi.offset;
+    const msi = endpoint.msi!.offset;
     host.configWrite(msi + MSI_MESSAGE_ADDRESS, 0xfee0_1000);
     host.configWrite(msi + MSI_MESSAGE_DATA, 0x41, 3);
     host.configWrite(msi, 1 << 16, 4);

@@ -5,8 +5,8 @@
  *
  * Who calls whom: `receive` answers config and memory requests at once, and hands completions to
  * the `DmaEngine`, which calls the device back (`DmaClient`). The device starts DMA through `dma` and
- * interrupts through `interrupt`. `Endpoint` keeps the engine's limits equal to what the host has set
- * in the configuration space.
+ * interrupts through `interrupt` (MSI) or `setInterruptLevel` (INTx). `Endpoint` keeps the engine's
+ * limits equal to what the host has set in the configuration space.
  *
  * What comes and is not for this function is answered as 2.3.1 and 6.2 of PCIe 5.0 base say: UR for
  * unsupported requests, nothing for posted ones, both counted and logged in AER; poisoned requests
@@ -26,6 +26,7 @@ import { DmaEngine } from './endpoint-dma.ts';
 import { type EndpointCounters, EndpointErrors, isAnswered } from './endpoint-errors.ts';
 import { MemoryResponder } from './endpoint-memory.ts';
 import type { DmaClient } from './endpoint-transfer.ts';
+import { IntxWire, ROUTE_LOCAL } from './intx.ts';
 import { Msi } from './msi.ts';
 import { PcieCapability, PortType } from './pcie-capability.ts';
 import { PowerManagement, PowerState } from './pm.ts';
@@ -41,8 +42,10 @@ export interface EndpointOptions {
   /** Device serial number, 64 bits. */
   readonly serial: bigint;
   readonly bars: readonly EndpointBar[];
-  /** A power of two, 1 to 32. Default 1. */
+  /** A power of two, 1 to 32, or 0 for a function without MSI. Default 1. */
   readonly msiVectors?: number;
+  /** Whether it has INTA, the level-triggered interrupt for hosts that use no MSI. Default false. */
+  readonly intx?: boolean;
   /** Independent DMA channels. Default 1. */
   readonly dmaChannels?: number;
   /** DMA reads outstanding, 1 to 768; the host's tag enables bound it further. Default 256. */
@@ -64,6 +67,14 @@ export interface EndpointOptions {
   readonly lanes?: number;
 }
 
+/** A config register whose accesses do something (`Endpoint.handleConfig`). */
+export interface ConfigHandler {
+  /** Before the host's read is answered with what the register holds. */
+  beforeRead(now: Nanos): void;
+  /** After the host's write has changed the register, as far as it is writable. */
+  afterWrite(now: Nanos): void;
+}
+
 const MESSAGE_PME_TURN_OFF = 0x19;
 const MESSAGE_PME_TO_ACK = 0x1b;
 /** Gathered and routed to the root complex (table 2-18). */
@@ -82,11 +93,14 @@ const FMT_WITH_DATA = 0x40;
 export class Endpoint implements Timed {
   readonly config: ConfigSpace;
   readonly pcie: PcieCapability;
-  readonly msi: Msi;
+  /** `undefined` for a function without. */
+  readonly msi: Msi | undefined;
   readonly aer: AdvancedErrorReporting;
   readonly dma: DmaEngine;
   readonly #errors: EndpointErrors;
   readonly #power: PowerManagement;
+  readonly #intx: IntxWire | undefined;
+  readonly #configHandlers = new Map<number, ConfigHandler>();
   readonly #memory: MemoryResponder;
   readonly #maxReadRequestBytes: number;
   readonly #completion = new Tlp();
@@ -101,7 +115,11 @@ export class Endpoint implements Timed {
     const bars = new Bars(this.config, options.bars);
     // No soft reset: D3hot is left with everything as it was.
     this.#power = new PowerManagement(this.config, { noSoftReset: true });
-    this.msi = new Msi(this.config, { vectors: options.msiVectors ?? 1, perVectorMasking: false });
+    const { msiVectors = 1 } = options;
+    if (msiVectors > 0) {
+      this.msi = new Msi(this.config, { vectors: msiVectors, perVectorMasking: false });
+    }
+    if (options.intx === true) this.#intx = new IntxWire(this.config);
     const tags = options.tags ?? 256;
     const { generation = 3, lanes = 16 } = options;
     assert(generation <= 3, 'an endpoint has no capabilities for links beyond 8 GT/s');
@@ -190,6 +208,7 @@ export class Endpoint implements Timed {
 
   resume(now: Nanos): void {
     if (this.#ackOwed) this.#acknowledgeTurnOff(now);
+    this.#showInterrupt(now);
     this.dma.pump(now);
   }
 
@@ -206,6 +225,7 @@ export class Endpoint implements Timed {
     this.#ackOwed = false;
     this.dma.reset();
     this.config.reset();
+    this.#intx?.reset();
     this.#updateLimits();
   }
 
@@ -221,11 +241,27 @@ export class Endpoint implements Timed {
     client: DmaClient | undefined,
     cookie: number,
   ): boolean {
-    if (this.msi.addressHi >= 0x20_0000 || !this.msi.raise(vector)) return false;
-    const address = this.msi.addressHi * 0x1_0000_0000 + this.msi.addressLo;
-    const data = this.msi.messageData(vector);
+    const { msi } = this;
+    if (msi === undefined || msi.addressHi >= 0x20_0000 || !msi.raise(vector)) return false;
+    const address = msi.addressHi * 0x1_0000_0000 + msi.addressLo;
+    const data = msi.messageData(vector);
     this.dma.writeSmall(now, channel, address, data, 0, 4, client, cookie);
     return true;
+  }
+
+  /**
+   * Says whether the function has an interrupt pending. The message that tells the host leaves behind
+   * what was sent before, at once or as soon as it is taken; none does while the host has disabled INTx
+   * or enabled MSI. Nothing happens without `intx`.
+   */
+  setInterruptLevel(now: Nanos, pending: boolean): void {
+    this.#intx?.setLevel(pending);
+    this.#showInterrupt(now);
+  }
+
+  /** Has `handler` called for accesses to a config register, one each. Nothing else changes for it. */
+  handleConfig(register: number, handler: ConfigHandler): void {
+    this.#configHandlers.set(register, handler);
   }
 
   #memoryRead(now: Nanos, tlp: Tlp): void {
@@ -258,16 +294,20 @@ export class Endpoint implements Timed {
     }
     if (tlp.kind === TlpKind.CfgRd0) {
       this.pcie.setTransactionsPending(this.dma.pending);
+      this.#configHandlers.get(tlp.register)?.beforeRead(now);
       this.#configView.setUint32(0, config.read32(tlp.register), true);
       this.#respond(now, tlp, CompletionStatus.SC, this.#configData);
       return;
     }
     if (this.#isPoisoned(now, tlp)) return;
+    const { register } = tlp;
     config.captureBdf(tlp.completerId);
     for (let i = 0; i < 4; i++) this.#configData[i] = tlp.payload[tlp.payloadOffset + i] as number;
-    config.write(tlp.register, this.#configView.getUint32(0, true), tlp.firstBe);
+    config.write(register, this.#configView.getUint32(0, true), tlp.firstBe);
     this.#updateLimits();
     this.#respond(now, tlp, CompletionStatus.SC, undefined);
+    this.#configHandlers.get(register)?.afterWrite(now);
+    this.#showInterrupt(now);
     this.dma.pump(now);
   }
 
@@ -278,16 +318,29 @@ export class Endpoint implements Timed {
 
   /** Whatever the power state: power may be taken away once all functions have said so (5.3.3.2.1). */
   #acknowledgeTurnOff(now: Nanos): void {
-    const port = this.#connected;
-    this.#ackOwed = !port.canSend(FlowClass.POSTED, 0);
-    if (this.#ackOwed) return;
-    const ack = this.#completion;
-    resetTlp(ack);
-    ack.kind = TlpKind.Msg;
-    ack.messageCode = MESSAGE_PME_TO_ACK;
-    ack.messageRouting = ROUTE_GATHERED;
-    ack.requesterId = this.config.bdf;
-    port.send(now, ack);
+    this.#ackOwed = !this.#connected.canSend(FlowClass.POSTED, 0);
+    if (!this.#ackOwed) this.#sendMessage(now, MESSAGE_PME_TO_ACK, ROUTE_GATHERED);
+  }
+
+  /** INTx is no memory request: bus mastering may be off (7.5.1.1.3). */
+  #showInterrupt(now: Nanos): void {
+    const wire = this.#intx;
+    if (wire === undefined) return;
+    const masked = this.config.interruptDisable || this.msi?.enabled === true;
+    const code = wire.owed(!masked && this.#power.powerState === PowerState.D0);
+    if (code === 0 || !this.#connected.canSend(FlowClass.POSTED, 0)) return;
+    wire.sent();
+    this.#sendMessage(now, code, ROUTE_LOCAL);
+  }
+
+  #sendMessage(now: Nanos, code: number, routing: number): void {
+    const message = this.#completion;
+    resetTlp(message);
+    message.kind = TlpKind.Msg;
+    message.messageCode = code;
+    message.messageRouting = routing;
+    message.requesterId = this.config.bdf;
+    this.#connected.send(now, message);
   }
 
   /** A poisoned request must change nothing (2.7.2.2); with a completion to give, it is UR. */
