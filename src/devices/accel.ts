@@ -6,11 +6,9 @@
  * rather than accelerator. Each `AccelChannel` runs one command ring and reports back through
  * `ChannelContext`.
  */
-import { assert } from '#base/assert';
-import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import type { BarSpec } from '#pcie/bar';
-import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
+import type { DeviceIdentity, DevicePort } from '#pcie/device';
 import { Endpoint, type EndpointBar } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
 import type { Tlp } from '#pcie/tlp';
@@ -18,6 +16,8 @@ import { AccelChannel, type ChannelContext } from './accel-channel.ts';
 import { CommandChecker } from './accel-check.ts';
 import { KernelMemory } from './accel-kernels.ts';
 import * as reg from './accel-registers.ts';
+import type { DeviceModel } from './device-model.ts';
+import { OptionChecks, serialOf } from './option-checks.ts';
 
 export interface AcceleratorOptions {
   /** Lower-case 8-4-4-4-12; also readable in the UUID registers. */
@@ -47,21 +47,14 @@ export interface AcceleratorOptions {
 }
 
 const MIB = 2 ** 20;
-
-export interface AcceleratorDevice extends Device {
-  /** Bus, device and function as captured from the last config write. */
-  readonly bdf: number;
-  readonly bars: readonly BarSpec[];
-  /** A config register as the host would read it, without a TLP. */
-  readConfig(register: number): number;
-}
+const checks = new OptionChecks('accelerator');
 
 /** The accelerator. Throws `DxpuError` `invalid_argument`, naming the option that does not hold. */
-export function createAccelerator(options: AcceleratorOptions): AcceleratorDevice {
+export function createAccelerator(options: AcceleratorOptions): DeviceModel {
   return new Accelerator(options);
 }
 
-class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
+class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly bars: readonly BarSpec[];
@@ -83,23 +76,23 @@ class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
   constructor(options: AcceleratorOptions) {
     const memoryBytes = options.memoryBytes ?? 64 * MIB;
     const channels = options.channels ?? 4;
-    checkPowerOfTwo('memoryBytes', memoryBytes, MIB, 2048 * MIB);
-    checkInteger('channels', channels, 1, reg.MAX_CHANNELS);
+    checks.powerOfTwo('memoryBytes', memoryBytes, MIB, 2048 * MIB);
+    checks.integer('channels', channels, 1, reg.MAX_CHANNELS);
     this.prefetchCommands = options.prefetchCommands ?? 16;
-    checkPowerOfTwo('prefetchCommands', this.prefetchCommands, 1, 64);
+    checks.powerOfTwo('prefetchCommands', this.prefetchCommands, 1, 64);
     this.nsPerFlop = options.nsPerFlop ?? 0;
     if (!(this.nsPerFlop >= 0 && this.nsPerFlop < Infinity)) {
-      throw invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
+      throw checks.invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
     }
     const maxPayloadBytes = options.maxPayloadBytes ?? 512;
     const maxReadRequestBytes = options.maxReadRequestBytes ?? 4096;
     const completionTimeoutNs = options.completionTimeoutNs ?? 4e9;
-    checkPowerOfTwo('maxPayloadBytes', maxPayloadBytes, 128, 4096);
-    checkPowerOfTwo('maxReadRequestBytes', maxReadRequestBytes, 128, 4096);
+    checks.powerOfTwo('maxPayloadBytes', maxPayloadBytes, 128, 4096);
+    checks.powerOfTwo('maxReadRequestBytes', maxReadRequestBytes, 128, 4096);
     if (!(completionTimeoutNs > 0 && completionTimeoutNs < Infinity)) {
-      throw invalid(`completionTimeoutNs must be a number above 0: ${completionTimeoutNs}`);
+      throw checks.invalid(`completionTimeoutNs must be a number above 0: ${completionTimeoutNs}`);
     }
-    const uuidBytes = parseUuid(options.uuid);
+    const uuidBytes = checks.uuid(options.uuid);
     this.#uuidWords = wordsOf(uuidBytes);
     this.#log = options.log ?? (() => {});
     this.identity = {
@@ -112,7 +105,7 @@ class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
     this.kernels = new KernelMemory(this.memory);
     this.checker = new CommandChecker(memoryBytes);
     const tags = options.tags ?? 256;
-    checkInteger('tags', tags, 1, 768);
+    checks.integer('tags', tags, 1, 768);
     const bars: readonly EndpointBar[] = [
       { index: 0, is64Bit: false, prefetchable: false, sizeBytes: reg.BAR0_BYTES, target: this },
       {
@@ -372,42 +365,9 @@ class Accelerator implements AcceleratorDevice, RegisterBar, ChannelContext {
   }
 }
 
-function invalid(message: string): DxpuError {
-  return new DxpuError('invalid_argument', `accelerator: ${message}`);
-}
-
-function checkInteger(name: string, value: number, low: number, high: number): void {
-  if (!Number.isInteger(value) || value < low || value > high) {
-    throw invalid(`${name} must be a whole number from ${low} to ${high}: ${value}`);
-  }
-}
-
-function checkPowerOfTwo(name: string, value: number, low: number, high: number): void {
-  if (!Number.isInteger(Math.log2(value)) || value < low || value > high) {
-    throw invalid(`${name} must be a power of two from ${low} to ${high}: ${value}`);
-  }
-}
-
-const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-function parseUuid(uuid: string): Uint8Array {
-  if (!UUID_PATTERN.test(uuid)) {
-    throw invalid(`uuid must be lower-case hexadecimal, 8-4-4-4-12: ${uuid}`);
-  }
-  const bytes = new Uint8Array(16);
-  const digits = uuid.replaceAll('-', '');
-  for (let i = 0; i < 16; i++) bytes[i] = Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16);
-  return bytes;
-}
-
 function wordsOf(bytes: Uint8Array): Uint32Array {
   const view = new DataView(bytes.buffer);
   return Uint32Array.from({ length: bytes.length / 4 }, (_, word) =>
     view.getUint32(4 * word, true),
   );
-}
-
-function serialOf(uuidBytes: Uint8Array): bigint {
-  assert(uuidBytes.length === 16, 'a UUID has 16 bytes');
-  return new DataView(uuidBytes.buffer).getBigUint64(0);
 }

@@ -1,0 +1,492 @@
+/**
+ * One split virtqueue of a virtio device (virtio 1.2, 2.7), reached by DMA alone. It hands its owner
+ * one request at a time, in ring order, and gives the buffer back once the owner has answered:
+ *
+ *   IDLE ─notified→ AVAIL (idx read) ─new→ HEADS (ring read) → DESC (chain read, one by one) or
+ *   TABLE (indirect) → REQUEST (the owner's turn: gather, answer) → USED (response, ring entry and idx
+ *   written) → EVENT (suppression read, maybe a notification) → the next head, or AVAIL again → IDLE.
+ *   What breaks the rules of the ring → BROKEN, until the device is reset.
+ *
+ * Who owns what: the queue owns the chain of the request under way and its DMA channel, on which
+ * everything leaves in order: response, ring entry, idx, then reads that must see what came after.
+ * The owner may use the channel for DMA of its own while it has the turn.
+ *
+ * Bounds: a request has at most `MAX_CHAIN` buffers; rings and tables are read into buffers that are
+ * made once; nothing else is kept of what the driver says.
+ */
+import type { Nanos } from '#base/units';
+import type { Endpoint } from '#pcie/endpoint';
+import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
+
+export const VIRTQ_DESC_F_NEXT = 1;
+export const VIRTQ_DESC_F_WRITE = 2;
+export const VIRTQ_DESC_F_INDIRECT = 4;
+export const VIRTQ_AVAIL_F_NO_INTERRUPT = 1;
+
+const DESC_BYTES = 16;
+
+/**
+ * Most buffers in a request. The specification allows as many as the queue has entries; drivers in use
+ * go beyond that in indirect tables.
+ */
+export const MAX_CHAIN = 1024;
+
+/** Addresses end here: the model's addresses are exact integers of a double. */
+const ADDRESS_END = 2 ** 53;
+
+const State = {
+  IDLE: 0,
+  AVAIL: 1,
+  HEADS: 2,
+  DESC: 3,
+  TABLE: 4,
+  REQUEST: 5,
+  USED: 6,
+  EVENT: 7,
+  AVAIL_EVENT: 8,
+  BROKEN: 9,
+} as const;
+type State = (typeof State)[keyof typeof State];
+
+// Cookies of the queue's DMA. A `State` says what the one transfer under way is for.
+const STEP = 0;
+const GATHERED = 1;
+
+export interface VirtqueueOwner {
+  readonly endpoint: Endpoint;
+  /** Whether the driver has accepted VIRTIO_F_INDIRECT_DESC and VIRTIO_F_EVENT_IDX. */
+  readonly indirectDescriptors: boolean;
+  readonly eventIndex: boolean;
+  /** A request waits: `gather` what is needed of it, then `answer`. */
+  requestReady(now: Nanos, queue: Virtqueue): void;
+  /** What was asked of `gather` is there. */
+  requestGathered(now: Nanos, queue: Virtqueue): void;
+  /** Buffers were used and the driver wants to know; may be called from inside `answer`. */
+  notifyUsed(now: Nanos, queue: Virtqueue): void;
+  /** The driver broke the rules, or the ring cannot be reached. The queue does nothing more. */
+  queueBroken(now: Nanos, queue: Virtqueue, reason: string): void;
+}
+
+export class Virtqueue implements DmaClient {
+  readonly index: number;
+  /** DMA channel of this queue, and of what the owner does for its requests. */
+  readonly channel: number;
+  readonly maxSize: number;
+  // As the driver has set them; to be changed while the queue is not enabled.
+  size: number;
+  descLo = 0;
+  descHi = 0;
+  driverLo = 0;
+  driverHi = 0;
+  deviceLo = 0;
+  deviceHi = 0;
+  /** Bytes of the request's device-readable and device-writable buffers. */
+  readableBytes = 0;
+  writableBytes = 0;
+
+  readonly #owner: VirtqueueOwner;
+  readonly #heads: Uint8Array;
+  readonly #headView: DataView;
+  readonly #word = new Uint8Array(4);
+  readonly #wordView = new DataView(this.#word.buffer);
+  readonly #avail = new Uint8Array(4);
+  readonly #availView = new DataView(this.#avail.buffer);
+  readonly #table = new Uint8Array(MAX_CHAIN * DESC_BYTES);
+  readonly #tableView = new DataView(this.#table.buffer);
+  // The chain: device-readable buffers first.
+  readonly #address = new Float64Array(MAX_CHAIN);
+  readonly #length = new Float64Array(MAX_CHAIN);
+  #chain = 0;
+  #readable = 0;
+  #state: State = State.IDLE;
+  #enabled = false;
+  #descBase = 0;
+  #driverBase = 0;
+  #deviceBase = 0;
+  /** Free-running, as the ring's own: the next head to take, one past the last one offered. */
+  #next = 0;
+  #offered = 0;
+  /** Heads in `#heads` from `#next` on. */
+  #fetched = 0;
+  #headAt = 0;
+  #head = 0;
+  #descriptors = 0;
+  #used = 0;
+  #availEvent = 0;
+  #notified = false;
+  /** Reads of `gather` under way. */
+  #gathering = 0;
+  #gatherFailed = false;
+  /** Counts stops, so that a `gather` that was interrupted by one goes no further. */
+  #stops = 0;
+
+  constructor(owner: VirtqueueOwner, index: number, channel: number, maxSize: number) {
+    this.#owner = owner;
+    this.index = index;
+    this.channel = channel;
+    this.maxSize = maxSize;
+    this.size = maxSize;
+    this.#heads = new Uint8Array(2 * maxSize);
+    this.#headView = new DataView(this.#heads.buffer);
+  }
+
+  get enabled(): boolean {
+    return this.#enabled;
+  }
+
+  /** Takes the ring into use. Returns what is wrong with where it is, or '' (2.7: alignment). */
+  enable(): string {
+    this.#descBase = this.descHi * 0x1_0000_0000 + this.descLo;
+    this.#driverBase = this.driverHi * 0x1_0000_0000 + this.driverLo;
+    this.#deviceBase = this.deviceHi * 0x1_0000_0000 + this.deviceLo;
+    const { size } = this;
+    if (this.#descBase % 16 !== 0 || this.#descBase + DESC_BYTES * size >= ADDRESS_END) {
+      return `descriptor area at 0x${this.#descBase.toString(16)}`;
+    }
+    if (this.#driverBase % 2 !== 0 || this.#driverBase + 6 + 2 * size >= ADDRESS_END) {
+      return `driver area at 0x${this.#driverBase.toString(16)}`;
+    }
+    if (this.#deviceBase % 4 !== 0 || this.#deviceBase + 6 + 8 * size >= ADDRESS_END) {
+      return `device area at 0x${this.#deviceBase.toString(16)}`;
+    }
+    this.#enabled = true;
+    return '';
+  }
+
+  /** The driver says that there may be buffers. */
+  notify(now: Nanos): void {
+    if (!this.#enabled) return;
+    if (this.#state === State.IDLE) this.#readAvail(now);
+    else this.#notified = true;
+  }
+
+  /** As at power-on; nothing under way is finished. */
+  reset(): void {
+    this.stop();
+    this.size = this.maxSize;
+    this.descLo = 0;
+    this.descHi = 0;
+    this.driverLo = 0;
+    this.driverHi = 0;
+    this.deviceLo = 0;
+    this.deviceHi = 0;
+    this.#enabled = false;
+    this.#state = State.IDLE;
+    this.#next = 0;
+    this.#offered = 0;
+    this.#fetched = 0;
+    this.#used = 0;
+    this.#availEvent = 0;
+    this.#notified = false;
+    this.#clearChain();
+  }
+
+  /** Does nothing more until `reset`. */
+  stop(): void {
+    this.#state = State.BROKEN;
+    this.#stops++;
+    this.#owner.endpoint.dma.abort(this.channel);
+  }
+
+  /** Forgets what came from the driver's memory. */
+  scrub(): void {
+    for (const bytes of [this.#heads, this.#word, this.#avail, this.#table]) bytes.fill(0);
+    this.#address.fill(0);
+    this.#length.fill(0);
+  }
+
+  /**
+   * Reads `bytes` bytes at `offset` of the request's device-readable part, which has them, to
+   * `into[at]`. `requestGathered` follows; the queue breaks when they cannot be read.
+   */
+  gather(now: Nanos, offset: number, into: Uint8Array, at: number, bytes: number): void {
+    const stops = this.#stops;
+    // One more, so that reads which end within the call do not end the whole.
+    this.#gathering = 1;
+    this.#gatherFailed = false;
+    let skip = offset;
+    let remaining = bytes;
+    let to = at;
+    for (let index = 0; index < this.#readable && remaining > 0; index++) {
+      const length = this.#length[index] as number;
+      if (skip >= length) {
+        skip -= length;
+        continue;
+      }
+      const part = Math.min(length - skip, remaining);
+      const address = (this.#address[index] as number) + skip;
+      this.#gathering++;
+      this.#read(now, address, into, to, part, GATHERED);
+      if (stops !== this.#stops) return;
+      to += part;
+      remaining -= part;
+      skip = 0;
+    }
+    this.#gathered(now);
+  }
+
+  /**
+   * Writes the first `bytes` bytes of `response` to the request's device-writable part, as far as they
+   * fit, and gives the buffer back. `response` must not change before the next request is ready.
+   */
+  answer(now: Nanos, response: Uint8Array, bytes: number): void {
+    this.#state = State.USED;
+    const { dma } = this.#owner.endpoint;
+    const written = Math.min(bytes, this.writableBytes);
+    let at = 0;
+    for (let index = this.#readable; index < this.#chain && at < written; index++) {
+      const part = Math.min(this.#length[index] as number, written - at);
+      if (part === 0) continue;
+      const address = this.#address[index] as number;
+      dma.write(now, this.channel, address, response, at, part, undefined, 0);
+      at += part;
+    }
+    const entry = this.#deviceBase + 4 + 8 * (this.#used % this.size);
+    this.#used = (this.#used + 1) & 0xffff;
+    this.#next = (this.#next + 1) & 0xffff;
+    this.#fetched--;
+    this.#headAt += 2;
+    dma.writeSmall(now, this.channel, entry, this.#head, written, 8, undefined, 0);
+    // flags, which stay 0, and idx in one.
+    const flagsAndIdx = this.#used * 0x1_0000;
+    dma.writeSmall(now, this.channel, this.#deviceBase, flagsAndIdx, 0, 4, this, STEP);
+  }
+
+  dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
+    if (cookie === GATHERED) {
+      if (status !== DmaStatus.OK) this.#gatherFailed = true;
+      this.#gathered(now);
+      return;
+    }
+    if (status !== DmaStatus.OK) {
+      this.#break(now, `the ring cannot be read (DMA status ${status})`);
+      return;
+    }
+    switch (this.#state) {
+      case State.AVAIL:
+        this.#availRead(now);
+        break;
+      case State.HEADS:
+        this.#takeHead(now);
+        break;
+      case State.DESC:
+        this.#descriptorRead(now);
+        break;
+      case State.TABLE:
+        this.#tableRead(now);
+        break;
+      case State.USED:
+        this.#usedWritten(now);
+        break;
+      case State.EVENT:
+        this.#eventRead(now);
+        break;
+      case State.AVAIL_EVENT:
+        this.#readAvail(now);
+        break;
+      default:
+        break;
+    }
+  }
+
+  #read(
+    now: Nanos,
+    address: number,
+    into: Uint8Array,
+    at: number,
+    bytes: number,
+    cookie: number,
+  ): void {
+    this.#owner.endpoint.dma.read(now, this.channel, address, into, at, bytes, this, cookie);
+  }
+
+  #readAvail(now: Nanos): void {
+    this.#state = State.AVAIL;
+    this.#notified = false;
+    this.#read(now, this.#driverBase, this.#avail, 0, 4, STEP);
+  }
+
+  #availRead(now: Nanos): void {
+    this.#offered = this.#availView.getUint16(2, true);
+    const waiting = (this.#offered - this.#next) & 0xffff;
+    if (waiting > this.size) {
+      this.#break(
+        now,
+        `available idx ${this.#offered} is ${waiting} ahead in a ring of ${this.size}`,
+      );
+    } else if (waiting > 0) {
+      this.#readHeads(now, waiting);
+    } else if (this.#owner.eventIndex && this.#availEvent !== this.#next) {
+      // Asks to be notified of the next buffer, then looks again for one that came before that.
+      this.#availEvent = this.#next;
+      this.#state = State.AVAIL_EVENT;
+      this.#wordView.setUint16(0, this.#availEvent, true);
+      const at = this.#deviceBase + 4 + 8 * this.size;
+      this.#owner.endpoint.dma.write(now, this.channel, at, this.#word, 0, 2, this, STEP);
+    } else if (this.#notified) {
+      // What was read may be older than the notification.
+      this.#readAvail(now);
+    } else {
+      this.#state = State.IDLE;
+    }
+  }
+
+  #readHeads(now: Nanos, waiting: number): void {
+    this.#state = State.HEADS;
+    const slot = this.#next % this.size;
+    this.#fetched = Math.min(waiting, this.size - slot);
+    this.#headAt = 0;
+    const address = this.#driverBase + 4 + 2 * slot;
+    this.#read(now, address, this.#heads, 0, 2 * this.#fetched, STEP);
+  }
+
+  #takeHead(now: Nanos): void {
+    this.#head = this.#headView.getUint16(this.#headAt, true);
+    this.#clearChain();
+    this.#descriptors = 0;
+    this.#readDescriptor(now, this.#head);
+  }
+
+  #readDescriptor(now: Nanos, index: number): void {
+    if (index >= this.size) {
+      this.#break(now, `descriptor ${index} in a table of ${this.size}`);
+      return;
+    }
+    // A chain longer than its table comes round again.
+    if (++this.#descriptors > this.size) {
+      this.#break(now, 'a chain of descriptors does not end');
+      return;
+    }
+    this.#state = State.DESC;
+    this.#read(now, this.#descBase + DESC_BYTES * index, this.#table, 0, DESC_BYTES, STEP);
+  }
+
+  #descriptorRead(now: Nanos): void {
+    const flags = this.#tableView.getUint16(12, true);
+    if ((flags & VIRTQ_DESC_F_INDIRECT) !== 0) {
+      this.#readTable(now, flags);
+      return;
+    }
+    const wrong = this.#append(0);
+    if (wrong !== '') this.#break(now, wrong);
+    else if ((flags & VIRTQ_DESC_F_NEXT) !== 0) {
+      this.#readDescriptor(now, this.#tableView.getUint16(14, true));
+    } else this.#ready(now);
+  }
+
+  #readTable(now: Nanos, flags: number): void {
+    const address = this.#addressAt(0);
+    const bytes = this.#tableView.getUint32(8, true);
+    if (!this.#owner.indirectDescriptors) {
+      this.#break(now, 'an indirect descriptor, which was not negotiated');
+    } else if ((flags & VIRTQ_DESC_F_NEXT) !== 0) {
+      this.#break(now, 'an indirect descriptor that is not the last of its chain');
+    } else if (bytes === 0 || bytes % DESC_BYTES !== 0 || bytes > this.#table.length) {
+      this.#break(now, `an indirect table of ${bytes} bytes`);
+    } else if (address + bytes >= ADDRESS_END) {
+      this.#break(now, `an indirect table at 0x${address.toString(16)}`);
+    } else {
+      this.#state = State.TABLE;
+      this.#descriptors = bytes / DESC_BYTES;
+      this.#read(now, address, this.#table, 0, bytes, STEP);
+    }
+  }
+
+  #tableRead(now: Nanos): void {
+    let index = 0;
+    for (let steps = 0; ; steps++) {
+      if (index >= this.#descriptors) {
+        this.#break(now, `descriptor ${index} in an indirect table of ${this.#descriptors}`);
+        return;
+      }
+      if (steps >= this.#descriptors) {
+        this.#break(now, 'a chain in an indirect table does not end');
+        return;
+      }
+      const at = DESC_BYTES * index;
+      const flags = this.#tableView.getUint16(at + 12, true);
+      const isNested = (flags & VIRTQ_DESC_F_INDIRECT) !== 0;
+      const wrong = isNested ? 'an indirect table in an indirect table' : this.#append(at);
+      if (wrong !== '') {
+        this.#break(now, wrong);
+        return;
+      }
+      if ((flags & VIRTQ_DESC_F_NEXT) === 0) break;
+      index = this.#tableView.getUint16(at + 14, true);
+    }
+    this.#ready(now);
+  }
+
+  /** Adds the buffer of the descriptor at byte `at` of `#table`. Returns what is wrong with it, or ''. */
+  #append(at: number): string {
+    const address = this.#addressAt(at);
+    const bytes = this.#tableView.getUint32(at + 8, true);
+    const isWritable = (this.#tableView.getUint16(at + 12, true) & VIRTQ_DESC_F_WRITE) !== 0;
+    if (this.#chain === MAX_CHAIN) return `more than ${MAX_CHAIN} buffers in a request`;
+    if (address + bytes >= ADDRESS_END) return `a buffer at 0x${address.toString(16)}`;
+    if (!isWritable && this.#chain > this.#readable) {
+      return 'a device-readable buffer behind a device-writable one';
+    }
+    this.#address[this.#chain] = address;
+    this.#length[this.#chain] = bytes;
+    this.#chain++;
+    if (isWritable) {
+      this.writableBytes += bytes;
+    } else {
+      this.#readable++;
+      this.readableBytes += bytes;
+    }
+    return '';
+  }
+
+  #addressAt(at: number): number {
+    const high = this.#tableView.getUint32(at + 4, true);
+    return high * 0x1_0000_0000 + this.#tableView.getUint32(at, true);
+  }
+
+  #ready(now: Nanos): void {
+    this.#state = State.REQUEST;
+    this.#owner.requestReady(now, this);
+  }
+
+  #gathered(now: Nanos): void {
+    this.#gathering--;
+    if (this.#gathering > 0) return;
+    if (this.#gatherFailed) this.#break(now, 'a request that cannot be read');
+    else this.#owner.requestGathered(now, this);
+  }
+
+  #usedWritten(now: Nanos): void {
+    this.#state = State.EVENT;
+    if (this.#owner.eventIndex) {
+      const at = this.#driverBase + 4 + 2 * this.size;
+      this.#read(now, at, this.#word, 0, 2, STEP);
+    } else {
+      this.#read(now, this.#driverBase, this.#avail, 0, 4, STEP);
+    }
+  }
+
+  #eventRead(now: Nanos): void {
+    const isWanted = this.#owner.eventIndex
+      ? this.#wordView.getUint16(0, true) === ((this.#used - 1) & 0xffff)
+      : (this.#availView.getUint16(0, true) & VIRTQ_AVAIL_F_NO_INTERRUPT) === 0;
+    if (isWanted) this.#owner.notifyUsed(now, this);
+    if (this.#state !== State.EVENT) return;
+    if (this.#fetched > 0) this.#takeHead(now);
+    // Without an event index, idx came with the flags.
+    else if (this.#owner.eventIndex) this.#readAvail(now);
+    else this.#availRead(now);
+  }
+
+  #clearChain(): void {
+    this.#chain = 0;
+    this.#readable = 0;
+    this.readableBytes = 0;
+    this.writableBytes = 0;
+  }
+
+  #break(now: Nanos, reason: string): void {
+    this.stop();
+    this.#owner.queueBroken(now, this, reason);
+  }
+}
