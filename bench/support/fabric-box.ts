@@ -32,6 +32,7 @@ async function start(credentials: TlsCredentials): Promise<Ports> {
         devices: [
           {
             slot: 0,
+            kind: 'accel',
             options: {
               uuid: '00000000-0000-4000-8000-000000000001',
               memoryBytes: 64 * 2 ** 20,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { formatEndpoint, type HostAndPort } from '#agent/daemon/endpoint';
 import type { DxpuError } from '#base/errors';
-import type { AcceleratorOptions } from '#devices/accel';
+import { DEVICE_KINDS, type DeviceKind, type ModelChoice } from '#devices/device-models';
 import type { CredentialFiles } from '#identity/tls-identity';
 import type { LinkOptions } from '#fabric/link-options';
 import type { BoxRow } from '#fabric/mapping-table';
@@ -27,7 +27,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const deviceSchema = schema.fields({
   slot: schema.whole(0, 65535),
-  kind: z.enum(['accel']),
+  kind: z.enum(DEVICE_KINDS),
   uuid: z
     .string()
     .refine((uuid) => UUID.test(uuid), 'must be lower-case hexadecimal as 8-4-4-4-12')
@@ -38,15 +38,35 @@ const deviceSchema = schema.fields({
       (bytes) => bytes >= MIB && bytes <= 2048 * MIB && Number.isInteger(Math.log2(bytes)),
       'must be a power of two from 1MiB to 2GiB',
     )
-    .default(64 * MIB),
+    .optional(),
   tags: schema.whole(1, 768).optional(),
   channels: schema.whole(1, 8).optional(),
   maxPayload: schema.powerOfTwo(128, 4096).optional(),
   maxReadRequest: schema.powerOfTwo(128, 4096).optional(),
   nsPerFlop: z.number().min(0, 'must not be negative').optional(),
+  width: schema.whole(64, 3840).optional(),
+  height: schema.whole(64, 2160).optional(),
   /** Devices of one box with the same name here reach each other by NVLink. */
   nvlinkGroup: schema.name.optional(),
 });
+
+type ParsedDevice = z.infer<typeof deviceSchema>;
+
+/** Fields of some kinds alone. */
+const FIELD_KINDS: readonly (readonly [keyof ParsedDevice, readonly DeviceKind[]])[] = [
+  ['channels', ['accel']],
+  ['nsPerFlop', ['accel']],
+  ['tags', ['accel', 'virtio-gpu']],
+  ['maxReadRequest', ['accel', 'virtio-gpu']],
+  ['width', ['virtio-gpu', 'bochs-display']],
+  ['height', ['virtio-gpu', 'bochs-display']],
+];
+
+const USUAL_MEMORY: Readonly<Record<DeviceKind, number>> = {
+  accel: 64 * MIB,
+  'virtio-gpu': 64 * MIB,
+  'bochs-display': 16 * MIB,
+};
 
 export const boxSchema = schema.fields({
   box: schema.name,
@@ -78,13 +98,11 @@ export const boxSchema = schema.fields({
 });
 
 /** One device model of a slot. */
-export interface DeviceConfig {
+export type DeviceConfig = ModelChoice & {
   readonly slot: number;
-  readonly kind: 'accel';
-  readonly options: AcceleratorOptions;
   /** '' for none. */
   readonly nvlinkGroup: string;
-}
+};
 
 export interface BoxConfig {
   readonly id: string;
@@ -128,6 +146,7 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
       problems.push({ path: ['devices', index, 'slot'], message: `slot ${device.slot} is twice` });
     }
     slots.add(device.slot);
+    problems.push(...checkDevice(device, index));
   }
   for (const [index, address] of parsed.listen.entries()) {
     const other = parsed.listen.findIndex((one) => isSameListener(one, address));
@@ -188,19 +207,7 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
     })),
     devices: parsed.devices.map((device) => ({
       slot: device.slot,
-      kind: device.kind,
-      options: {
-        uuid: device.uuid ?? uuidOf(parsed.box, device.slot),
-        memoryBytes: device.memory,
-        ...(device.model === undefined ? {} : { model: device.model }),
-        ...(device.tags === undefined ? {} : { tags: device.tags }),
-        ...(device.channels === undefined ? {} : { channels: device.channels }),
-        ...(device.maxPayload === undefined ? {} : { maxPayloadBytes: device.maxPayload }),
-        ...(device.maxReadRequest === undefined
-          ? {}
-          : { maxReadRequestBytes: device.maxReadRequest }),
-        ...(device.nsPerFlop === undefined ? {} : { nsPerFlop: device.nsPerFlop }),
-      },
+      ...modelOf(device, parsed.box),
       nvlinkGroup: device.nvlinkGroup ?? '',
     })),
     rows: table,
@@ -209,6 +216,56 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
     fixedPart: fixedPartOf(parsed),
     tableError,
   };
+}
+
+/** What a kind has no use for, or cannot have. */
+function checkDevice(device: ParsedDevice, index: number): ConfigProblem[] {
+  const { kind, memory = USUAL_MEMORY[kind], width = 1024, height = 768 } = device;
+  const problems = FIELD_KINDS.flatMap(([field, kinds]): ConfigProblem[] => {
+    if (device[field] === undefined || kinds.includes(kind)) return [];
+    const message = `is of no use to kind ${kind}; it belongs to ${kinds.join(' and ')}`;
+    return [{ path: ['devices', index, field], message }];
+  });
+  if (kind === 'bochs-display' && (memory < 4 * MIB || memory > 256 * MIB)) {
+    const message = 'must be a power of two from 4MiB to 256MiB for a bochs-display';
+    problems.push({ path: ['devices', index, 'memory'], message });
+  } else if (kind !== 'accel' && 4 * width * height > memory) {
+    const message = `${width} x ${height} pixels need ${4 * width * height} bytes of memory`;
+    problems.push({ path: ['devices', index, 'memory'], message });
+  }
+  return problems;
+}
+
+/** The model of a device, with the options of its kind. */
+function modelOf(device: ParsedDevice, box: string): ModelChoice {
+  const { kind, tags, channels, nsPerFlop, width, height } = device;
+  const common = {
+    uuid: device.uuid ?? uuidOf(kind, box, device.slot),
+    memoryBytes: device.memory ?? USUAL_MEMORY[kind],
+    ...(device.model === undefined ? {} : { model: device.model }),
+    ...(device.maxPayload === undefined ? {} : { maxPayloadBytes: device.maxPayload }),
+  };
+  const reads = {
+    ...(tags === undefined ? {} : { tags }),
+    ...(device.maxReadRequest === undefined ? {} : { maxReadRequestBytes: device.maxReadRequest }),
+  };
+  const mode = {
+    ...(width === undefined ? {} : { width }),
+    ...(height === undefined ? {} : { height }),
+  };
+  switch (kind) {
+    case 'accel': {
+      const own = {
+        ...(channels === undefined ? {} : { channels }),
+        ...(nsPerFlop === undefined ? {} : { nsPerFlop }),
+      };
+      return { kind, options: { ...common, ...reads, ...own } };
+    }
+    case 'virtio-gpu':
+      return { kind, options: { ...common, ...reads, ...mode } };
+    case 'bochs-display':
+      return { kind, options: { ...common, ...mode } };
+  }
 }
 
 /** Hosts must be able to tell the ways to this box apart, and to take one. */
@@ -244,9 +301,9 @@ function isSameListener(a: HostAndPort, b: HostAndPort): boolean {
   return hosts.includes('0.0.0.0') && hosts.every((host) => !host.includes(':'));
 }
 
-/** A UUID that is the same at each start: name based, version 8 (RFC 9562), of box and slot. */
-function uuidOf(box: string, slot: number): string {
-  const hash = createHash('sha256').update(`dxpu accel ${box} ${slot}`).digest();
+/** A UUID that is the same at each start: name based, version 8 (RFC 9562), of kind, box and slot. */
+function uuidOf(kind: DeviceKind, box: string, slot: number): string {
+  const hash = createHash('sha256').update(`dxpu ${kind} ${box} ${slot}`).digest();
   hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x80;
   hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
   const hex = hash.toString('hex');

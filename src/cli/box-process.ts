@@ -16,6 +16,7 @@ import {
   runDaemon,
 } from './daemon-process.ts';
 import { EchoServers } from './echo-server.ts';
+import { takeScreenshot } from './take-screenshot.ts';
 import { version } from './program-options.ts';
 import { managerStream, proxyProcess, setTable } from './proxy-process.ts';
 
@@ -56,6 +57,7 @@ async function startBox(start: DaemonStart<BoxConfig>): Promise<DaemonProcess> {
     status: { listen: listeners.map((one) => `${one.host}:${one.port}`) },
     handlers: {
       echo: (_params, call) => echo.open(call.signal, (ports) => call.emit(ports)),
+      screenshot: (params) => takeScreenshot(node, params),
     },
     stop: (reason) => {
       for (const listener of listeners) listener.close();

@@ -356,8 +356,49 @@ describe('a box configuration', () => {
     );
   });
 
+  it('has displays, with the options of their kind', () => {
+    const file = written(
+      BOX.replace(
+        'kind: accel, memory: 64MiB, tags: 140',
+        'kind: virtio-gpu, width: 800, height: 600, tags: 140',
+      ),
+    );
+    const [gpu] = readBoxConfig(file).devices;
+    expect(gpu).toMatchObject({
+      kind: 'virtio-gpu',
+      options: { memoryBytes: 67_108_864, width: 800, height: 600, tags: 140 },
+    });
+    const bochs = BOX.replace('kind: accel, memory: 64MiB, tags: 140', 'kind: bochs-display');
+    const [display] = readBoxConfig(written(bochs)).devices;
+    expect(display).toMatchObject({ kind: 'bochs-display', options: { memoryBytes: 16_777_216 } });
+  });
+
   it.each([
-    ['kind: accel', 'kind: acel', '5:22: devices[0].kind: must be one of accel, not "acel"'],
+    [
+      'kind: accel',
+      'kind: acel',
+      '5:22: devices[0].kind: must be one of accel, virtio-gpu, bochs-display, not "acel"',
+    ],
+    [
+      'kind: accel',
+      'kind: bochs-display',
+      'devices[0].tags: is of no use to kind bochs-display; it belongs to accel and virtio-gpu',
+    ],
+    [
+      'kind: accel, memory: 64MiB, tags: 140',
+      'kind: bochs-display, memory: 512MiB',
+      'devices[0].memory: must be a power of two from 4MiB to 256MiB for a bochs-display',
+    ],
+    [
+      'memory: 64MiB, tags: 140',
+      'width: 1024',
+      'devices[0].width: is of no use to kind accel; it belongs to virtio-gpu and bochs-display',
+    ],
+    [
+      'kind: accel, memory: 64MiB',
+      'kind: virtio-gpu, memory: 2MiB',
+      'devices[0].memory: 1024 x 768 pixels need 3145728 bytes of memory',
+    ],
     [
       'memory: 64MiB',
       'memory: 63MiB',

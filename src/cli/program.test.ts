@@ -6,8 +6,9 @@ import { buildProgram } from './program.ts';
 function* commandsOf(parent: Command, prefix: string): Generator<[string, Command]> {
   for (const command of parent.commands) {
     const name = `${prefix}${command.name()}`;
-    if (command.commands.length > 0) yield* commandsOf(command, `${name} `);
-    else yield [name, command];
+    // `dxpu box` does something by itself and has a command below it.
+    if (command.commands.length === 0 || name === 'box') yield [name, command];
+    yield* commandsOf(command, `${name} `);
   }
 }
 
@@ -35,6 +36,7 @@ describe('the command tree', () => {
       'events',
       'manager',
       'box',
+      'box screenshot',
       'host',
       'status',
       'tables',
@@ -69,6 +71,19 @@ function helpOf(name: string): string {
   const command = buildProgram().commands.find((one) => one.name() === name);
   return command?.helpInformation().replaceAll(/\s+/g, ' ') ?? '';
 }
+
+describe('dxpu box', () => {
+  it('needs a configuration, the commands below it do not', async () => {
+    const program = buildProgram();
+    await expect(program.parseAsync(['box'], { from: 'user' })).rejects.toThrow(
+      "required option '--config <file>' not specified",
+    );
+    const nowhere = ['box', 'screenshot', '0', 'x.png', '--state', '/nonexistent/state'];
+    await expect(buildProgram().parseAsync(nowhere, { from: 'user' })).rejects.toThrow(
+      'no dxpu process is running in /nonexistent/state',
+    );
+  });
+});
 
 describe('defaults in help', () => {
   it.each(['bind', 'unbind', 'retry'])('of %s: the timeout as people write it', (name) => {

@@ -134,46 +134,77 @@ const PROCESS_TEXTS = {
 
 function addProcesses(program: Command): void {
   for (const kind of ['manager', 'box', 'host'] as const) {
-    examples(
-      program
-        .command(kind)
-        .description(PROCESS_TEXTS[kind])
-        .requiredOption('--config <file>', 'configuration in YAML')
-        .addOption(stateOption())
-        .option('--check', 'check the configuration and end')
-        .addOption(
-          new Option('--log-format <format>', 'text for people, json for machines').choices([
-            'text',
-            'json',
-          ]),
-        )
-        .addOption(
-          new Option('--log-level <level>', 'least severe messages logged; $DXPU_LOG').choices([
-            'debug',
-            'info',
-            'warn',
-            'error',
-          ]),
-        )
-        .action(async (options) => {
-          switch (kind) {
-            case 'manager':
-              return (await import('./manager-process.ts')).runManager(options);
-            case 'box':
-              return (await import('./box-process.ts')).runBox(options);
-            case 'host':
-              return (await import('./host-process.ts')).runHost(options);
-          }
-        }),
-      [
-        `dxpu ${kind} --config ${kind}.yaml`,
-        `dxpu ${kind} --config ${kind}.yaml --check`,
-        ...(kind === 'manager'
-          ? []
-          : [`kill -HUP PID     # reads the table of ${kind}.yaml again; so does dxpu reload`]),
-      ],
-    );
+    const command = program
+      .command(kind)
+      .description(PROCESS_TEXTS[kind])
+      .addOption(configOption(kind))
+      .addOption(stateOption())
+      .option('--check', 'check the configuration and end')
+      .addOption(
+        new Option('--log-format <format>', 'text for people, json for machines').choices([
+          'text',
+          'json',
+        ]),
+      )
+      .addOption(
+        new Option('--log-level <level>', 'least severe messages logged; $DXPU_LOG').choices([
+          'debug',
+          'info',
+          'warn',
+          'error',
+        ]),
+      )
+      .action(async (options) => {
+        switch (kind) {
+          case 'manager':
+            return (await import('./manager-process.ts')).runManager(options);
+          case 'box':
+            if (options.config === undefined) {
+              throw new UsageError("required option '--config <file>' not specified");
+            }
+            return (await import('./box-process.ts')).runBox(options);
+          case 'host':
+            return (await import('./host-process.ts')).runHost(options);
+        }
+      });
+    examples(command, [
+      `dxpu ${kind} --config ${kind}.yaml`,
+      `dxpu ${kind} --config ${kind}.yaml --check`,
+      ...(kind === 'manager'
+        ? []
+        : [`kill -HUP PID     # reads the table of ${kind}.yaml again; so does dxpu reload`]),
+      ...(kind === 'box' ? ['dxpu box screenshot 0 screen.png'] : []),
+    ]);
+    if (kind === 'box') addBoxCommands(command);
   }
+}
+
+/** What is mandatory of a command is so of those below it: `dxpu box` asks for its own by itself. */
+function configOption(kind: keyof typeof PROCESS_TEXTS): Option {
+  return new Option('--config <file>', 'configuration in YAML').makeOptionMandatory(kind !== 'box');
+}
+
+function addBoxCommands(box: Command): void {
+  examples(
+    box
+      .command('screenshot')
+      .description('what the display in a slot of a running box shows, as a PNG file')
+      .argument('<slot>', 'slot of the box', whole(0, 65535))
+      .argument('<file>', 'PNG file to write')
+      .addOption(stateOption())
+      .addOption(processOption())
+      .action(async (slot: number, file: string, _options, command: Command) =>
+        (await import('./commands/box-screenshot.ts')).boxScreenshot(
+          slot,
+          file,
+          command.optsWithGlobals(),
+        ),
+      ),
+    [
+      'dxpu box screenshot 0 screen.png',
+      'dxpu box screenshot 3 screen.png --process box-b1 --output json',
+    ],
+  );
 }
 
 function addControl(program: Command): void {

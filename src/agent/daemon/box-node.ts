@@ -5,7 +5,9 @@
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
-import { type AcceleratorDevice, type AcceleratorOptions, createAccelerator } from '#devices/accel';
+import type { DeviceModel } from '#devices/device-model';
+import { createDeviceModel, type ModelChoice } from '#devices/device-models';
+import type { Screenshot } from '#devices/screenshot';
 import { BoxLinks } from '#fabric/box-links';
 import { BoxProxy } from '#fabric/box-proxy';
 import type { StartableTransport } from '#fabric/fault-transport';
@@ -32,12 +34,11 @@ import { Taps } from './taps.ts';
 const QUARANTINED = 0;
 
 /** What is in a slot. */
-export interface BoxDevice {
+export type BoxDevice = ModelChoice & {
   readonly slot: number;
-  readonly options: AcceleratorOptions;
   /** Devices with the same name reach each other by NVLink. Default '': none. */
   readonly nvlinkGroup?: string;
-}
+};
 
 export interface BoxNodeOptions {
   readonly id: string;
@@ -76,7 +77,7 @@ export class BoxNode {
   readonly #options: BoxNodeOptions;
   readonly #clock: Clock;
   readonly #turns: NodeTurns;
-  readonly #devices: ReadonlyMap<number, AcceleratorDevice>;
+  readonly #devices: ReadonlyMap<number, DeviceModel>;
   readonly #reasons = new SlotReasons();
   /** Where connections came from, for the log. */
   readonly #cameFrom = new WeakMap<Transport, string>();
@@ -88,10 +89,7 @@ export class BoxNode {
     this.#devices = new Map(
       options.devices.map((device) => [
         device.slot,
-        createAccelerator({
-          ...device.options,
-          log: (message) => log.warn({ slot: device.slot }, message),
-        }),
+        createDeviceModel(device, (message) => log.warn({ slot: device.slot }, message)),
       ]),
     );
     this.proxy = new BoxProxy({
@@ -167,6 +165,28 @@ export class BoxNode {
       bytes.writeUInt32LE(device.readConfig(register), register);
     }
     return { bdf: device.bdf, configSpace: bytes.toString('hex') };
+  }
+
+  /**
+   * What the display in a slot shows. Fails with `not_found` where there is no such slot,
+   * `invalid_argument` where it holds no display, `failed_precondition` while that shows nothing.
+   */
+  screenshot(slot: number): Screenshot {
+    this.checkSlot(slot);
+    const device = this.#devices.get(slot);
+    if (device?.screenshot === undefined) {
+      throw new DxpuError(
+        'invalid_argument',
+        `slot ${slot} holds no display (${device?.identity.kind}): name one with a virtio-gpu or a ` +
+          'bochs-display',
+      );
+    }
+    const picture = device.screenshot();
+    if (picture !== undefined) return picture;
+    throw new DxpuError(
+      'failed_precondition',
+      `the display in slot ${slot} shows nothing: no driver has set a mode`,
+    );
   }
 
   settle(): void {
@@ -247,7 +267,7 @@ export class BoxNode {
   }
 }
 
-function nodeOf(device: AcceleratorDevice, nvlinkGroup: string): GpuNodeReport {
+function nodeOf(device: DeviceModel, nvlinkGroup: string): GpuNodeReport {
   const { uuid, model, memoryBytes } = device.identity;
   return {
     uuid,

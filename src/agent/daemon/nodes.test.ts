@@ -39,6 +39,7 @@ class Rig {
       id: 'b1',
       devices: [0, 1].map((slot) => ({
         slot,
+        kind: 'accel',
         options: { uuid: `${UUID}${slot}`, memoryBytes: MIB },
         nvlinkGroup: 'nv0',
       })),

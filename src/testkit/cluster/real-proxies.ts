@@ -162,6 +162,7 @@ export class RealBox implements BoxDataPlane {
       id,
       devices: uuids.map((uuid, slot) => ({
         slot,
+        kind: 'accel',
         options: { uuid, memoryBytes: REAL_MEMORY_BYTES },
         nvlinkGroup: 'all',
       })),
