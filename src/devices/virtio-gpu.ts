@@ -216,8 +216,8 @@ class VirtioGpu implements DisplayModel, RegisterBar, VirtqueueOwner, DmaClient 
     this.endpoint.receive(now, tlp);
   }
 
-  receiveWrites(now: Nanos, first: Tlp, stride: number, count: number): boolean {
-    return this.endpoint.receiveWrites(now, first, stride, count);
+  receiveRun(now: Nanos, first: Tlp, stride: number, count: number): boolean {
+    return this.endpoint.receiveRun(now, first, stride, count);
   }
 
   resume(now: Nanos): void {
