@@ -108,7 +108,7 @@ describe('the answer as a page', () => {
     const page = answerPage([madePrediction()], 'Made by a test.');
     const { document } = parseHTML(page);
     expect(document.querySelector('h1')?.textContent).toBe('What traces/step.json.gz loses');
-    expect(document.querySelector('.callout.unsure')?.textContent).toMatch(/^unsure\. The replay/);
+    expect(document.querySelector('.callout.unsure')?.textContent).toMatch(/^UNSURE: The replay/);
     expect(document.querySelectorAll('figure')).toHaveLength(2);
     const text = textOf(page);
     for (const part of [

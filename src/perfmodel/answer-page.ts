@@ -89,7 +89,10 @@ function summarySection(predictions: readonly Prediction[]): Section {
           figure(overheadPicture(predictions), 'Overhead by round trip'),
           figure(causesPicture(predictions), 'Time lost, by cause'),
         ];
-  return { heading: 'All traces', body: [table(header, rows), ...pictures] };
+  return {
+    heading: 'All traces',
+    body: [table(header, rows, ['text', 'word', 'number', 'number', 'word', 'word']), ...pictures],
+  };
 }
 
 /** All links over one trace. */
@@ -98,12 +101,16 @@ function traceSections(predictions: readonly Prediction[], named: boolean): Sect
   if (first === undefined) return [];
   const verdicts = predictions.map((one) => {
     const link = predictions.length > 1 ? `${one.link.name}: ` : '';
-    return callout(`${link}${verdictWord(one)}. ${one.verdict.text}`, TONES[one.verdict.within]);
+    return callout(
+      `${link}${verdictWord(one).toUpperCase()}: ${one.verdict.text}`,
+      TONES[one.verdict.within],
+    );
   });
   const rows = comparisonRows(predictions);
   const figuresTable = table(
     ['', ...predictions.map(({ link }) => link.name)],
     rows.map(([name, cell]) => [name, ...predictions.map(cell)]),
+    ['word', predictions.length > 1 ? 'number' : 'word'],
   );
   const drawn = predictions.slice(0, MAX_PLOTTED);
   return [
@@ -127,12 +134,7 @@ function traceSections(predictions: readonly Prediction[], named: boolean): Sect
     },
     {
       heading: 'The workload',
-      body: [
-        table(
-          ['', ''],
-          workloadRows(first).map((row) => [...row]),
-        ),
-      ],
+      body: [table(['', ''], workloadRows(first), ['word', 'text'])],
     },
     ...predictions.flatMap((one) => helpSection(one, predictions.length > 1)),
     ...predictions.flatMap((one) => iterationSection(one, predictions.length > 1)),
@@ -154,6 +156,7 @@ function budgetTable({ budgets, link, replay }: Prediction): Markup {
       estimate,
       ...budgets.map((budget) => maxRttWords(budget, estimate)),
     ]),
+    ['word', 'number'],
   );
 }
 
@@ -165,7 +168,12 @@ function helpSection({ advice, link }: Prediction, named: boolean): Section[] {
     percentOr(one.additiveOverheadPct),
   ]);
   const heading = `What would help${named ? `, ${link.name}` : ''}`;
-  return [{ heading, body: [table(['change', 'replay then', 'additive then'], rows)] }];
+  return [
+    {
+      heading,
+      body: [table(['change', 'replay then', 'additive then'], rows, ['text', 'number'])],
+    },
+  ];
 }
 
 function iterationSection({ perIteration, link }: Prediction, named: boolean): Section[] {
@@ -177,7 +185,12 @@ function iterationSection({ perIteration, link }: Prediction, named: boolean): S
     percentOr(one.additive.overheadPct),
   ]);
   const heading = `Iterations${named ? `, ${link.name}` : ''}`;
-  return [{ heading, body: [table(['iteration', 'native', 'replay', 'additive'], rows)] }];
+  return [
+    {
+      heading,
+      body: [table(['iteration', 'native', 'replay', 'additive'], rows, ['word', 'number'])],
+    },
+  ];
 }
 
 function surenessOf(predictions: readonly Prediction[]): Markup[] {

@@ -112,7 +112,7 @@ describe('a page', () => {
         body: [
           callout('fits', 'good'),
           paragraph('text <b>'),
-          table(['name', 'value'], [['a"b', '3.2 %']]),
+          table(['name', 'value'], [['a"b', '3.2 %']], ['word', 'number']),
           list(['one', 'two']),
           figure(BARS, 'caption'),
         ],

@@ -35,23 +35,28 @@ export function callout(text: string, tone: 'good' | 'bad' | 'unsure'): Markup {
   return { markup: `<p class="callout ${tone}">${escapeMarkup(text)}</p>` };
 }
 
-/** A table; numbers to the right. */
+/** How a column of a table stands: text that may wrap, a word that does not, or a number, to the right. */
+export type ColumnKind = 'text' | 'word' | 'number';
+
+/** A table; the last of `kinds` holds for all columns beyond. */
 export function table(
   header: readonly string[],
-  rows: readonly (readonly (string | number)[])[],
+  rows: readonly (readonly string[])[],
+  kinds: readonly ColumnKind[],
 ): Markup {
-  const head = header.map((cell) => `<th scope="col">${escapeMarkup(cell)}</th>`).join('');
-  const body = rows.map((row) => `<tr>${row.map(cellOf).join('')}</tr>`).join('');
+  const kindOf = (column: number): ColumnKind => kinds[column] ?? kinds.at(-1) ?? 'text';
+  const head = header.map(
+    (cell, column) => `<th scope="col" class="${kindOf(column)}">${escapeMarkup(cell)}</th>`,
+  );
+  const body = rows.map((row) => {
+    const cells = row.map(
+      (cell, column) => `<td class="${kindOf(column)}">${escapeMarkup(cell)}</td>`,
+    );
+    return `<tr>${cells.join('')}</tr>`;
+  });
   return {
-    markup: `<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`,
+    markup: `<div class="wide"><table><thead><tr>${head.join('')}</tr></thead><tbody>${body.join('')}</tbody></table></div>`,
   };
-}
-
-function cellOf(cell: string | number): string {
-  const text = escapeMarkup(String(cell));
-  const isNumber =
-    typeof cell === 'number' || /^[-+]?[\d.,]+ ?(?:%|[nµm]?s|GB\/s|B|KiB|MiB|GiB)?$/.test(cell);
-  return isNumber ? `<td class="number">${text}</td>` : `<td>${text}</td>`;
 }
 
 export function list(items: readonly string[]): Markup {
@@ -99,9 +104,9 @@ h2{font-size:1.15rem;margin:2rem 0 .5rem}
 .callout{border-left:.35rem solid var(--edge);padding:.5rem .9rem;font-size:1.1rem}
 .callout.good{border-color:#2a9d78}.callout.bad{border-color:#d1495b}.callout.unsure{border-color:#c2a000}
 .wide{overflow-x:auto}
-table{border-collapse:collapse;width:100%}
-th,td{padding:.3rem .6rem;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top}
-td.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;margin:.5rem 0}
+th,td{padding:.3rem 1.2rem .3rem 0;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top}
+.number{text-align:right;font-variant-numeric:tabular-nums}.number,.word{white-space:nowrap}
 figure{margin:1rem 0}figure svg{max-width:100%;height:auto}figcaption{color:var(--faint);font-size:.9rem}
 footer{margin-top:3rem;font-size:.85rem}
 @media print{body{max-width:none}}
