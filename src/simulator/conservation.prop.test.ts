@@ -2,73 +2,18 @@
  * Nothing is allocated twice, freed twice or lost; sums never exceed capacity. Checked against what
  * the placements themselves say, kept apart from the books of the designs.
  */
+import { caseArb, demandArb, machineArb, MODELS, shapeArb } from '#testkit/cluster-arbitrary';
 import { assert } from '#base/assert';
 import { Prng } from '#base/prng';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { acceptsModel, type Demand, type Machine } from './demand.ts';
-import type { Design, Placement } from './design.ts';
+import { acceptsModel, type Machine } from './demand.ts';
+import type { Design, Placement, Unit } from './design.ts';
 import { fill } from './fill.ts';
 import { POOL_POLICIES, PoolDesign } from './pool-design.ts';
-import {
-  DEFAULT_SHAPE,
-  placed,
-  type PoolShape,
-  REACHES,
-  takeApart,
-  TOGETHER,
-} from './pool-hardware.ts';
+import { DEFAULT_SHAPE, placed, takeApart } from './pool-hardware.ts';
 import { SERVER_POLICIES, ServerDesign } from './server-design.ts';
 import { drawArrivals, type Workload, workloadOf } from './workload.ts';
-
-const MODELS = ['G2', 'T4', 'V100'];
-
-const machineArb: fc.Arbitrary<Machine> = fc
-  .record({
-    cpus: fc.integer({ min: 1, max: 24 }),
-    memoryMib: fc.integer({ min: 1, max: 400 }),
-    gpus: fc.integer({ min: 0, max: 5 }),
-    model: fc.constantFrom(...MODELS),
-  })
-  .map(({ cpus, memoryMib, gpus, model }) => ({
-    name: '',
-    cpuMilli: cpus * 1000,
-    memoryMib,
-    gpus,
-    model: gpus === 0 ? '' : model,
-  }));
-
-const demandArb: fc.Arbitrary<Demand> = fc
-  .record({
-    cpuMilli: fc.integer({ min: 0, max: 12_000 }),
-    memoryMib: fc.integer({ min: 0, max: 100 }),
-    gpu: fc.oneof(
-      fc.integer({ min: 50, max: 999 }).map((gpuMilli) => ({ gpus: 1, gpuMilli })),
-      fc.integer({ min: 1, max: 6 }).map((gpus) => ({ gpus, gpuMilli: 1000 })),
-      fc.constant({ gpus: 0, gpuMilli: 0 }),
-    ),
-    models: fc.subarray(MODELS, { maxLength: 2 }),
-  })
-  .map(({ gpu, models, ...rest }) => ({ ...rest, ...gpu, models: gpu.gpus === 0 ? [] : models }));
-
-const shapeArb: fc.Arbitrary<PoolShape> = fc.record({
-  reach: fc.constantFrom(...REACHES),
-  slotsPerHost: fc.integer({ min: 1, max: 6 }),
-  gpusPerBox: fc.integer({ min: 1, max: 4 }),
-  machinesPerRack: fc.integer({ min: 1, max: 3 }),
-  racksPerPod: fc.integer({ min: 1, max: 2 }),
-  together: fc.constantFrom(...TOGETHER),
-  nvlinkModels: fc.subarray(MODELS),
-});
-
-const caseArb = fc.record({
-  machines: fc.array(machineArb, { minLength: 1, maxLength: 10 }),
-  demands: fc.array(demandArb, { minLength: 1, maxLength: 8 }),
-  shape: shapeArb,
-  seed: fc.integer({ min: 0, max: 1 << 20 }),
-  steps: fc.integer({ min: 1, max: 80 }),
-  boxesFail: fc.boolean(),
-});
 
 /** What there is of each kind, and where a host may take GPUs from. */
 interface Hardware {
@@ -139,9 +84,39 @@ function run(
   for (const placement of placements) design.release(placement);
 }
 
+/** Parts that fail now and then, some of them twice at a time, and come back. */
+class Failures {
+  readonly #failed: Unit[] = [];
+  readonly #design: Design;
+  readonly #fails: boolean;
+  readonly #prng: Prng;
+
+  constructor(design: Design, fails: boolean, prng: Prng) {
+    this.#design = design;
+    this.#fails = fails;
+    this.#prng = prng;
+  }
+
+  step(): void {
+    if (!this.#fails || !this.#prng.chance(0.1)) return;
+    const { gpus, servers, boxes } = this.#design.units;
+    const units: Unit[] = [{ kind: 'server', index: this.#prng.below(servers) }];
+    if (gpus.length > 0) units.push({ kind: 'gpu', index: this.#prng.pick(gpus) });
+    if (boxes > 0) units.push({ kind: 'box', index: this.#prng.below(boxes) });
+    const unit = this.#prng.pick(units);
+    this.#design.setFailed(unit, true);
+    this.#failed.push(unit);
+    if (this.#prng.chance(0.5)) this.#design.setFailed(this.#failed.shift()!, false);
+  }
+
+  end(): void {
+    for (const unit of this.#failed) this.#design.setFailed(unit, false);
+  }
+}
+
 test.for(Object.keys(SERVER_POLICIES))('servers, %s', (policy) => {
   fc.assert(
-    fc.property(caseArb, ({ machines, demands, seed, steps }) => {
+    fc.property(caseArb, ({ machines, demands, seed, steps, fails }) => {
       const workload = workloadOf(demands);
       const prng = new Prng(seed);
       const design = new ServerDesign(machines, workload, SERVER_POLICIES[policy]!, prng.fork());
@@ -158,7 +133,9 @@ test.for(Object.keys(SERVER_POLICIES))('servers, %s', (policy) => {
           serverOf(gpu) === s && gpu % servers.stride < servers.machines[s]!.gpus,
         oneBox: true,
       };
-      run(design, hardware, workload, steps, prng, () => {});
+      const failures = new Failures(design, fails, prng);
+      run(design, hardware, workload, steps, prng, () => failures.step());
+      failures.end();
       expect(columns.map((column) => [...column])).toEqual(fresh);
       expect([...servers.sizes, ...servers.sizeCounts].every((count) => count === 0)).toBe(true);
     }),
@@ -168,7 +145,7 @@ test.for(Object.keys(SERVER_POLICIES))('servers, %s', (policy) => {
 
 test.for(Object.keys(POOL_POLICIES))('pool, %s', (policy) => {
   fc.assert(
-    fc.property(caseArb, ({ machines, demands, shape, seed, steps, boxesFail }) => {
+    fc.property(caseArb, ({ machines, demands, shape, seed, steps, fails }) => {
       const workload = workloadOf(demands);
       const prng = new Prng(seed);
       const apart = takeApart(placed(machines), placed(machines), shape);
@@ -194,11 +171,9 @@ test.for(Object.keys(POOL_POLICIES))('pool, %s', (policy) => {
           gpu % pool.stride < apart.boxes[boxOf(gpu)]!.gpus,
         oneBox: shape.together !== 'any',
       };
-      run(design, hardware, workload, steps, prng, () => {
-        if (!boxesFail || pool.boxCount === 0 || !prng.chance(0.1)) return;
-        pool.setDown(prng.below(pool.boxCount), prng.chance(0.6));
-      });
-      for (let box = 0; box < pool.boxCount; box++) pool.setDown(box, false);
+      const failures = new Failures(design, fails, prng);
+      run(design, hardware, workload, steps, prng, () => failures.step());
+      failures.end();
       expect(columns.map((column) => [...column])).toEqual(fresh);
       expect(pool.parts.every((parts) => parts.length === 0)).toBe(true);
       for (let model = 0; model < pool.models.length; model++) {

@@ -34,6 +34,22 @@ export const UNPLACED_REASONS = [
 ] as const;
 export type UnplacedReason = (typeof UNPLACED_REASONS)[number];
 
+/**
+ * What can fail: a GPU node, a machine with CPU (a server, or a host of a pool), or a box of a pool.
+ * GPUs are numbered as in placements; servers and boxes from 0.
+ */
+export interface Unit {
+  readonly kind: 'gpu' | 'server' | 'box';
+  readonly index: number;
+}
+
+/** How many there are of each kind; `gpus` names them, for their numbers have gaps. */
+export interface Units {
+  readonly gpus: readonly number[];
+  readonly servers: number;
+  readonly boxes: number;
+}
+
 export interface Design {
   readonly name: 'server' | 'pool';
   /** All GPUs, in thousandths; constant, failed ones included. */
@@ -42,6 +58,18 @@ export interface Design {
   place(demand: Demand): Placement | undefined;
   /** Gives back what `place` took. Each placement is released at most once. */
   release(placement: Placement): void;
+  /** Takes exactly what a placement that was released has: it must still be free. */
+  retake(placement: Placement): void;
+  readonly units: Units;
+  /** Out of service, and back. Failures of one part add up: it is back when all are over. */
+  setFailed(unit: Unit, failed: boolean): void;
+  /** Whether what failed stops a request that holds the placement. */
+  hits(unit: Unit, placement: Placement): boolean;
+  /**
+   * Gives a placement spares for its GPUs that have failed, on the same host. `undefined`, and nothing
+   * changed, if there are none or the design has no such thing.
+   */
+  rebind(placement: Placement): Placement | undefined;
   /** Why `place` just said no. Looks at everything: slow, and asked once per request refused. */
   whyNot(demand: Demand): UnplacedReason;
 }

@@ -2,7 +2,7 @@
 import type { Prng } from '#base/prng';
 import { type BoxChoice, chooseBoxes } from './box-choice.ts';
 import { askedMilli, type Demand, isShared, WHOLE_GPU } from './demand.ts';
-import type { Design, Placement, UnplacedReason } from './design.ts';
+import type { Design, Placement, Unit, Units, UnplacedReason } from './design.ts';
 import { Pool } from './pool.ts';
 import { fgdInPool } from './pool-fgd.ts';
 import type { PoolHardware } from './pool-hardware.ts';
@@ -18,6 +18,7 @@ import {
   randomInPool,
 } from './pool-policy.ts';
 import { NO_ROOM, Ranks } from './ranks.ts';
+import { spares } from './spares.ts';
 import { shuffled, type Workload } from './workload.ts';
 
 /** The policies by the names they are asked for. `placement` is the manager's own. */
@@ -83,7 +84,7 @@ export class PoolDesign implements Design {
         this.#hostRanks[group]?.changed(pool.placeInGroup[h] as number);
         this.#groupRanks.changed(group);
       },
-      boxChanged: (b) => this.#groupRanks.changed(pool.boxGroup[b] as number),
+      groupChanged: (group) => this.#groupRanks.changed(group),
     });
   }
 
@@ -98,6 +99,41 @@ export class PoolDesign implements Design {
   release(placement: Placement): void {
     this.#policy.moved?.(placement, -1);
     this.pool.give(placement);
+  }
+
+  retake(placement: Placement): void {
+    this.pool.retake(placement);
+    this.#policy.moved?.(placement, 1);
+  }
+
+  get units(): Units {
+    const { pool } = this;
+    const gpus = pool.hardware.boxes.flatMap(({ gpus: has }, b) =>
+      Array.from({ length: has }, (_, gpu) => b * pool.stride + gpu),
+    );
+    return { gpus, servers: pool.hostCount, boxes: pool.boxCount };
+  }
+
+  setFailed({ kind, index }: Unit, failed: boolean): void {
+    if (kind === 'gpu') this.pool.setGpuDown(index, failed);
+    else if (kind === 'box') this.pool.setBoxDown(index, failed);
+    else this.pool.setHostDown(index, failed);
+  }
+
+  hits({ kind, index }: Unit, { host, gpus }: Placement): boolean {
+    if (kind === 'server') return host === index;
+    return gpus.some(
+      (gpu) => (kind === 'gpu' ? gpu : Math.floor(gpu / this.pool.stride)) === index,
+    );
+  }
+
+  rebind(placement: Placement): Placement | undefined {
+    const gpus = spares(this.pool, placement);
+    if (gpus === undefined) return undefined;
+    this.release(placement);
+    const moved = { ...placement, gpus };
+    this.retake(moved);
+    return moved;
   }
 
   whyNot(demand: Demand): UnplacedReason {

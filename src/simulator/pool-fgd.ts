@@ -17,7 +17,7 @@ import { bestFitInPool, type MakePoolPolicy } from './pool-policy.ts';
 export const fgdInPool: MakePoolPolicy = (input) => {
   const { pool, workload } = input;
   const typical = typicalDemands(workload);
-  const onHosts = new Fragmentation(typical, pool.models);
+  const onHosts = new HostFragmentation(pool, typical);
   const inGroups = new GroupFragmentation(pool, typical);
   const fit = bestFitInPool(input);
   return {
@@ -26,55 +26,74 @@ export const fgdInPool: MakePoolPolicy = (input) => {
     // Scores are thousandths of GPU that are no longer fragmented. Best fit, between −2 and 0, is
     // about as much as rounding.
     scoreHost: (h, demand, shares) =>
-      gainOnHost(pool, onHosts, h, demand, shares) + fit.scoreHost(h, demand, shares),
+      onHosts.gain(h, demand, shares) + fit.scoreHost(h, demand, shares),
     scoreBox: (b, take, demand) => fit.scoreBox(b, take, demand),
     scoreGroup: (group, demand, shares) => inGroups.gain(group, demand, shares),
   };
 };
 
-/** What the host's shared GPUs become less fragmented by. */
-function gainOnHost(
-  pool: Pool,
-  fragmentation: Fragmentation,
-  h: number,
-  demand: Demand,
-  shares: boolean,
-): number {
-  const parts = pool.parts[h] as readonly number[];
-  const newPart = isShared(demand) && !shares;
-  if (parts.length === 0 && !newPart) return 0;
-  const before = amountOf(pool, fragmentation, parts, pool.cpuLeft[h] as number, -1, 0);
-  const cpu = (pool.cpuLeft[h] as number) - demand.cpuMilli;
-  const part = shares ? pool.tightestPart(h, demand) : -1;
-  let after = amountOf(pool, fragmentation, parts, cpu, part, demand.gpuMilli);
-  if (newPart) {
-    // Of which model it will be is not known yet: of the first that will do.
-    const model = pool.accepted(demand)[0] ?? 0;
-    after += fragmentation.amount(cpu, model, [WHOLE_GPU - demand.gpuMilli]);
-  }
-  return before - after;
-}
+class HostFragmentation {
+  readonly #pool: Pool;
+  readonly #fragmentation: Fragmentation;
+  /** Of each host as it is; NaN where that is not known since its last change. */
+  readonly #amounts: Float64Array;
+  readonly #left: number[] = [];
 
-/** Over the models of a host's shared GPUs; `part` loses `milli` first. */
-function amountOf(
-  pool: Pool,
-  fragmentation: Fragmentation,
-  parts: readonly number[],
-  cpuLeft: number,
-  part: number,
-  milli: number,
-): number {
-  let total = 0;
-  for (const [at, gpu] of parts.entries()) {
-    const model = pool.modelOf(gpu);
-    // Once a model, at its first GPU.
-    if (parts.findIndex((other) => pool.modelOf(other) === model) < at) continue;
-    const left = parts
-      .filter((other) => pool.modelOf(other) === model)
-      .map((other) => (pool.gpuLeft[other] as number) - (other === part ? milli : 0));
-    total += fragmentation.amount(cpuLeft, model, left);
+  constructor(pool: Pool, typical: readonly TypicalDemand[]) {
+    this.#pool = pool;
+    this.#fragmentation = new Fragmentation(typical, pool.models);
+    this.#amounts = new Float64Array(pool.hostCount).fill(NaN);
+    pool.watch({
+      hostChanged: (h) => {
+        this.#amounts[h] = NaN;
+      },
+    });
   }
-  return total;
+
+  /** What the host's shared GPUs become less fragmented by, in thousandths of a GPU. */
+  gain(h: number, demand: Demand, shares: boolean): number {
+    const { parts, cpuLeft } = this.#pool;
+    const newPart = isShared(demand) && !shares;
+    if (parts[h]?.length === 0 && !newPart) return 0;
+    let before = this.#amounts[h] as number;
+    if (Number.isNaN(before)) {
+      before = this.#amount(h, cpuLeft[h] as number, -1, 0);
+      this.#amounts[h] = before;
+    }
+    const cpu = (cpuLeft[h] as number) - demand.cpuMilli;
+    const part = shares ? this.#pool.tightestPart(h, demand) : -1;
+    let after = this.#amount(h, cpu, part, demand.gpuMilli);
+    if (newPart) {
+      // Of which model it will be is not known yet: of the first that will do.
+      const model = this.#pool.accepted(demand)[0] ?? 0;
+      this.#left.length = 0;
+      this.#left.push(WHOLE_GPU - demand.gpuMilli);
+      after += this.#fragmentation.amount(cpu, model, this.#left);
+    }
+    return before - after;
+  }
+
+  /** Over the models of a host's shared GPUs, with so much CPU left; `part` loses `milli` first. */
+  #amount(h: number, cpuLeft: number, part: number, milli: number): number {
+    const parts = this.#pool.parts[h] as readonly number[];
+    const { gpuLeft } = this.#pool;
+    let total = 0;
+    for (let at = 0; at < parts.length; at++) {
+      const model = this.#pool.modelOf(parts[at] as number);
+      let first = 0;
+      while (this.#pool.modelOf(parts[first] as number) !== model) first += 1;
+      // Once a model, at its first GPU.
+      if (first < at) continue;
+      this.#left.length = 0;
+      for (let other = at; other < parts.length; other++) {
+        const gpu = parts[other] as number;
+        if (this.#pool.modelOf(gpu) !== model) continue;
+        this.#left.push((gpuLeft[gpu] as number) - (gpu === part ? milli : 0));
+      }
+      total += this.#fragmentation.amount(cpuLeft, model, this.#left);
+    }
+    return total;
+  }
 }
 
 class GroupFragmentation {

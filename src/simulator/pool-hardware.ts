@@ -142,3 +142,10 @@ export function spreadMachines(machines: readonly Machine[], count: number): Pla
     return { machine, position: position + Math.floor(i / order.length) * machines.length };
   });
 }
+
+/** Which indexes have each group. */
+export function membersOf(groups: Uint32Array, count: number): number[][] {
+  const lists: number[][] = Array.from({ length: count }, () => []);
+  for (const [at, group] of groups.entries()) lists[group]?.push(at);
+  return lists;
+}

@@ -23,9 +23,9 @@ export const placementInPool: MakePoolPolicy = (input) => {
   const index = indexOf(pool);
   const standIns = new StandIns(pool, index);
   pool.watch({
-    gpuChanged: (gpu, bound) => {
+    gpuChanged: (gpu, state) => {
       const box = Math.floor(gpu / pool.stride);
-      index.setNodeState(boxId(box), gpu % pool.stride, bound ? 'bound' : 'free');
+      index.setNodeState(boxId(box), gpu % pool.stride, state === 'broken' ? 'gone' : state);
     },
     boxChanged: (box, down) => {
       const kind = pool.hasNvlink(pool.boxModel[box] as number) ? 'nvswitch' : 'pcie';

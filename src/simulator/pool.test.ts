@@ -132,9 +132,9 @@ describe('what a request gets', () => {
   test('a box that is down gives nothing, and again once it is up', () => {
     for (const policy of Object.keys(POOL_POLICIES)) {
       const design = pool([machine(1)], {}, policy);
-      design.pool.setDown(0, true);
+      design.pool.setBoxDown(0, true);
       expect(design.place(demand(1))).toBeUndefined();
-      design.pool.setDown(0, false);
+      design.pool.setBoxDown(0, false);
       expect(design.place(demand(1))).toBeDefined();
     }
   });

@@ -10,17 +10,11 @@ import { assert } from '#base/assert';
 import { BoxShelves } from './box-shelves.ts';
 import { acceptsModel, type Demand, isShared, WHOLE_GPU } from './demand.ts';
 import type { Placement } from './design.ts';
-import type { PoolHardware } from './pool-hardware.ts';
+import { Outages } from './outages.ts';
+import { membersOf, type PoolHardware } from './pool-hardware.ts';
+import type { PoolWatcher } from './pool-watcher.ts';
 
 const FREE = -1;
-
-/** Is told of every change, after it was made. */
-export interface PoolWatcher {
-  /** What suits host `h` may have changed. */
-  hostChanged?(h: number): void;
-  gpuChanged?(gpu: number, bound: boolean): void;
-  boxChanged?(b: number, down: boolean): void;
-}
 
 /** GPUs of box `b` are numbered from `b * stride`. */
 export class Pool {
@@ -57,7 +51,9 @@ export class Pool {
   readonly gpuHost: Int32Array;
 
   readonly #watchers: PoolWatcher[] = [];
-  readonly #down: Uint8Array;
+  readonly #boxesDown: Outages;
+  readonly #gpusDown: Outages;
+  readonly #hostsDown: Outages;
   readonly #nvlink: ReadonlySet<number>;
   readonly #accepts = new WeakMap<Demand, readonly number[]>();
 
@@ -78,7 +74,7 @@ export class Pool {
     for (const { group, cpuMilli } of hosts) {
       this.groupCpuLeft[group] = (this.groupCpuLeft[group] as number) + cpuMilli;
     }
-    this.hostsOf = indexesBy(this.hostGroup, this.groups);
+    this.hostsOf = membersOf(this.hostGroup, this.groups);
     this.placeInGroup = new Uint32Array(hosts.length);
     for (const members of this.hostsOf) {
       for (const [place, h] of members.entries()) this.placeInGroup[h] = place;
@@ -91,8 +87,10 @@ export class Pool {
     this.boxGroup = Uint32Array.from(boxes, ({ group }) => group);
     this.boxSize = Uint16Array.from(boxes, ({ gpus }) => gpus);
     this.boxFree = Uint16Array.from(this.boxSize);
-    this.boxesOf = indexesBy(this.boxGroup, this.groups);
-    this.#down = new Uint8Array(boxes.length);
+    this.boxesOf = membersOf(this.boxGroup, this.groups);
+    this.#boxesDown = new Outages(boxes.length);
+    this.#gpusDown = new Outages(boxes.length * this.stride);
+    this.#hostsDown = new Outages(hosts.length);
     this.gpuLeft = new Uint16Array(boxes.length * this.stride);
     this.gpuHost = new Int32Array(boxes.length * this.stride).fill(FREE);
     for (const [b, { gpus }] of boxes.entries()) {
@@ -122,7 +120,8 @@ export class Pool {
   hasHostRoom(h: number, demand: Demand): boolean {
     return (
       (this.cpuLeft[h] as number) >= demand.cpuMilli &&
-      (this.memoryLeft[h] as number) >= demand.memoryMib
+      (this.memoryLeft[h] as number) >= demand.memoryMib &&
+      !this.isHostDown(h)
     );
   }
 
@@ -157,7 +156,7 @@ export class Pool {
     const found: number[] = [];
     for (let gpu = b * this.stride; found.length < count; gpu++) {
       assert(gpu < (b + 1) * this.stride, 'a box has as many free GPUs as it counts');
-      if (this.gpuHost[gpu] === FREE && this.gpuLeft[gpu] === WHOLE_GPU) found.push(gpu);
+      if (this.gpuLeft[gpu] === WHOLE_GPU && !this.#gpusDown.isDown(gpu)) found.push(gpu);
     }
     return found;
   }
@@ -185,21 +184,61 @@ export class Pool {
     this.#hostChanged(host);
   }
 
+  /** Takes exactly what was given back with this placement. */
+  retake({ demand, host, gpus }: Placement): void {
+    this.take(host, demand, gpus);
+  }
+
   isDown(gpu: number): boolean {
-    return this.#down[Math.floor(gpu / this.stride)] === 1;
+    return this.#gpusDown.isDown(gpu) || this.isBoxDown(Math.floor(gpu / this.stride));
+  }
+
+  isBoxDown(b: number): boolean {
+    return this.#boxesDown.isDown(b);
+  }
+
+  isHostDown(h: number): boolean {
+    return this.#hostsDown.isDown(h);
+  }
+
+  /** One more reason, or one less. A host that is down takes nothing new, and keeps what it has. */
+  setHostDown(h: number, down: boolean): void {
+    if (this.#hostsDown.change(h, down)) this.#hostChanged(h);
   }
 
   /** A box that is down gives no GPU to anybody. What is bound stays bound until it is given back. */
-  setDown(b: number, down: boolean): void {
-    if (this.#down[b] === Number(down)) return;
-    this.#down[b] = Number(down);
+  setBoxDown(b: number, down: boolean): void {
+    if (!this.#boxesDown.change(b, down)) return;
     if (down) this.shelves.remove(b);
     else this.#shelve(b);
-    for (const watcher of this.#watchers) watcher.boxChanged?.(b, down);
+    for (const watcher of this.#watchers) {
+      watcher.boxChanged?.(b, down);
+      watcher.groupChanged?.(this.boxGroup[b] as number);
+    }
     for (let gpu = b * this.stride; gpu < (b + 1) * this.stride; gpu++) {
       const host = this.gpuHost[gpu] as number;
       if (host !== FREE) this.#hostChanged(host);
     }
+  }
+
+  /** The same of one GPU. */
+  setGpuDown(gpu: number, down: boolean): void {
+    if (!this.#gpusDown.change(gpu, down)) return;
+    const host = this.gpuHost[gpu] as number;
+    const group = this.boxGroup[Math.floor(gpu / this.stride)] as number;
+    if (host === FREE) {
+      this.#countFree(gpu, down ? -1 : 1);
+      this.#gpuChanged(gpu);
+      for (const watcher of this.#watchers) watcher.groupChanged?.(group);
+    } else {
+      this.#hostChanged(host);
+    }
+  }
+
+  #gpuChanged(gpu: number): void {
+    const bound = this.gpuHost[gpu] !== FREE;
+    const state = bound ? 'bound' : !this.#gpusDown.isDown(gpu) ? 'free' : 'broken';
+    for (const watcher of this.#watchers) watcher.gpuChanged?.(gpu, state);
   }
 
   #hostChanged(h: number): void {
@@ -231,7 +270,7 @@ export class Pool {
     this.gpuHost[gpu] = h;
     if (shared) this.parts[h]?.push(gpu);
     this.#countFree(gpu, -1);
-    for (const watcher of this.#watchers) watcher.gpuChanged?.(gpu, true);
+    this.#gpuChanged(gpu);
   }
 
   #unbind(h: number, gpu: number): void {
@@ -240,14 +279,14 @@ export class Pool {
     const parts = this.parts[h] as number[];
     const at = parts.indexOf(gpu);
     if (at >= 0) parts.splice(at, 1);
-    this.#countFree(gpu, 1);
-    for (const watcher of this.#watchers) watcher.gpuChanged?.(gpu, false);
+    if (!this.#gpusDown.isDown(gpu)) this.#countFree(gpu, 1);
+    this.#gpuChanged(gpu);
   }
 
   #countFree(gpu: number, by: 1 | -1): void {
     const b = Math.floor(gpu / this.stride);
     this.boxFree[b] = (this.boxFree[b] as number) + by;
-    if (this.#down[b] === 0) this.#shelve(b);
+    if (!this.isBoxDown(b)) this.#shelve(b);
   }
 
   #shelve(b: number): void {
@@ -258,10 +297,4 @@ export class Pool {
       this.boxFree[b] as number,
     );
   }
-}
-
-function indexesBy(keys: Uint32Array, count: number): number[][] {
-  const lists: number[][] = Array.from({ length: count }, () => []);
-  for (const [at, key] of keys.entries()) lists[key]?.push(at);
-  return lists;
 }

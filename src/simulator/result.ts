@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { FillResult } from './fill.ts';
 import { spreadOf } from './statistics.ts';
+import type { TimedResult } from './timed-book.ts';
 
 export const RESULT_SCHEMA = 'dxpu.simulate/1';
 
@@ -19,25 +20,39 @@ const unplaced = z.strictObject({
   'no-gpu-beside-cpu': count,
 });
 
+const NONE_UNPLACED = {
+  model: 0,
+  'no-cpu-beside-gpu': 0,
+  'no-slot': 0,
+  fragmentation: 0,
+  'no-gpu-beside-cpu': 0,
+};
+
 /** What of a run is not in its seed: reach, slots per host, overhead, whatever a sweep varies. */
 const setting = z.record(z.string(), z.union([z.string(), z.number()]));
 
-/** Of timed jobs; times in seconds. */
+/** Of jobs in time, as `TimedResult` says it; times in seconds. */
 const timed = z.strictObject({
   jobs: count,
-  finished: count,
+  impossible: count,
   waitMeanS: z.number().nonnegative(),
   waitMedianS: z.number().nonnegative(),
   wait95S: z.number().nonnegative(),
   waitMaxS: z.number().nonnegative(),
+  turnaroundMeanS: z.number().nonnegative(),
   makespanS: z.number().nonnegative(),
   utilisationPct: percent,
-  overTime: z.array(
-    z.strictObject({ atS: z.number().nonnegative(), allocatedPct: percent, queued: count }),
-  ),
   failures: count,
   restarts: count,
   rebinds: count,
+  lostGpuHours: z.number().nonnegative(),
+  overTime: z.array(
+    z.strictObject({
+      atS: z.number().nonnegative(),
+      allocatedPct: percent,
+      queued: z.number().nonnegative(),
+    }),
+  ),
 });
 
 const run = z.strictObject({
@@ -116,6 +131,47 @@ export function fillRun(
       arrivedPct,
       allocatedPct: rounded(allocatedPct),
     })),
+  };
+}
+
+/** A run of jobs in time: it has no curve, and what could never run counts as not placed. */
+export function timedRun(
+  name: RunName,
+  seed: number,
+  hardware: { readonly gpus: number; readonly servers: number },
+  result: TimedResult,
+): SimulateRun {
+  const seconds = (ms: number): number => rounded(ms / 1000);
+  const { jobs, impossible, failures, restarts, rebinds } = result;
+  return {
+    ...name,
+    seed,
+    gpus: hardware.gpus,
+    servers: hardware.servers,
+    requests: jobs + impossible,
+    placed: jobs,
+    unplaced: NONE_UNPLACED,
+    curve: [],
+    timed: {
+      jobs,
+      impossible,
+      waitMeanS: seconds(result.waitMeanMs),
+      waitMedianS: seconds(result.waitMedianMs),
+      wait95S: seconds(result.wait95Ms),
+      waitMaxS: seconds(result.waitMaxMs),
+      turnaroundMeanS: seconds(result.turnaroundMeanMs),
+      makespanS: seconds(result.makespanMs),
+      utilisationPct: rounded(result.utilisationPct),
+      failures,
+      restarts,
+      rebinds,
+      lostGpuHours: rounded(result.lostGpuHours),
+      overTime: result.overTime.map(({ atMs, allocatedPct, queued }) => ({
+        atS: seconds(atMs),
+        allocatedPct: rounded(allocatedPct),
+        queued: rounded(queued),
+      })),
+    },
   };
 }
 

@@ -1,7 +1,8 @@
 /** The server-centric design: a request takes CPU, memory and GPUs of one machine. */
+import { assert } from '#base/assert';
 import type { Prng } from '#base/prng';
 import { askedMilli, type Demand, isShared, type Machine } from './demand.ts';
-import type { Design, Placement, UnplacedReason } from './design.ts';
+import type { Design, Placement, Unit, Units, UnplacedReason } from './design.ts';
 import { fgd } from './fgd.ts';
 import {
   bestFit,
@@ -66,6 +67,31 @@ export class ServerDesign implements Design {
     this.servers.give(placement);
   }
 
+  retake(placement: Placement): void {
+    this.servers.retake(placement);
+  }
+
+  get units(): Units {
+    const { machines, stride, count } = this.servers;
+    const gpus = machines.flatMap(({ gpus: has }, s) =>
+      Array.from({ length: has }, (_, gpu) => s * stride + gpu),
+    );
+    return { gpus, servers: count, boxes: 0 };
+  }
+
+  /** A GPU cannot be replaced while its server runs: the whole server is out. */
+  setFailed(unit: Unit, failed: boolean): void {
+    this.servers.setDown(this.#serverOf(unit), failed);
+  }
+
+  hits(unit: Unit, placement: Placement): boolean {
+    return placement.host === this.#serverOf(unit);
+  }
+
+  rebind(): undefined {
+    return undefined;
+  }
+
   whyNot(demand: Demand): UnplacedReason {
     const { servers } = this;
     let free = false;
@@ -80,5 +106,10 @@ export class ServerDesign implements Design {
     }
     if (free || demand.gpus === 0) return 'no-cpu-beside-gpu';
     return besideMilli >= askedMilli(demand) ? 'fragmentation' : 'no-gpu-beside-cpu';
+  }
+
+  #serverOf({ kind, index }: Unit): number {
+    assert(kind !== 'box', 'servers have no boxes');
+    return kind === 'gpu' ? Math.floor(index / this.servers.stride) : index;
   }
 }

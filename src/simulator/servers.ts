@@ -5,6 +5,7 @@
 import { assert } from '#base/assert';
 import { acceptsModel, type Demand, isShared, type Machine, WHOLE_GPU } from './demand.ts';
 import type { Placement } from './design.ts';
+import { Outages } from './outages.ts';
 
 /** GPUs of server `s` are numbered from `s * stride`. All arrays are read-only for policies. */
 export class Servers {
@@ -33,7 +34,7 @@ export class Servers {
   readonly version: Uint32Array;
   readonly capacityMilli: number;
   /** Servers that take nothing new. */
-  readonly #down: Uint8Array;
+  readonly #down: Outages;
   readonly #accepts = new WeakMap<Demand, Uint8Array>();
 
   constructor(machines: readonly Machine[]) {
@@ -54,7 +55,7 @@ export class Servers {
     this.sizeCounts = new Uint16Array(n * (this.stride + 1));
     this.sizes = new Uint16Array(n);
     this.version = new Uint32Array(n);
-    this.#down = new Uint8Array(n);
+    this.#down = new Outages(n);
     for (const [s, { gpus }] of machines.entries()) {
       this.gpuLeft.fill(WHOLE_GPU, s * this.stride, s * this.stride + gpus);
       this.#recount(s);
@@ -72,13 +73,13 @@ export class Servers {
     return (
       (this.cpuLeft[s] as number) >= demand.cpuMilli &&
       (this.memoryLeft[s] as number) >= demand.memoryMib &&
-      this.#down[s] === 0
+      !this.#down.isDown(s)
     );
   }
 
   /** Whether enough of its GPUs are free, of whatever model, and the server up. */
   hasGpus(s: number, demand: Demand): boolean {
-    if (this.#down[s] === 1) return false;
+    if (this.#down.isDown(s)) return false;
     return demand.gpuMilli < WHOLE_GPU
       ? (this.mostLeft[s] as number) >= demand.gpuMilli
       : (this.wholeFree[s] as number) >= demand.gpus;
@@ -109,9 +110,14 @@ export class Servers {
     this.#move(placement, 1);
   }
 
-  /** A server that is down keeps what it holds, and takes nothing new. */
+  /** Takes exactly what was given back with this placement. */
+  retake(placement: Placement): void {
+    this.#move(placement, -1);
+  }
+
+  /** One more reason, or one less, for which server `s` takes nothing new. It keeps what it holds. */
   setDown(s: number, down: boolean): void {
-    this.#down[s] = Number(down);
+    this.#down.change(s, down);
   }
 
   #wholeGpus(s: number, gpus: number): number[] {
