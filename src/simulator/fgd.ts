@@ -17,7 +17,7 @@ interface State {
   readonly fragmentation: number;
   /** By shape of request: the score from 0 to 100, and the GPU for a part. */
   readonly scores: Int8Array;
-  readonly gpus: Int8Array;
+  readonly gpus: Int16Array;
 }
 
 class Fgd implements ServerPolicy {
@@ -82,7 +82,7 @@ class Fgd implements ServerPolicy {
       state = {
         fragmentation: this.#fragmentation.amount(cpuLeft[s] as number, model[s] as number, left),
         scores: new Int8Array(this.#shapeCount).fill(UNKNOWN),
-        gpus: new Int8Array(stride === 0 ? 0 : this.#shapeCount),
+        gpus: new Int16Array(stride === 0 ? 0 : this.#shapeCount),
       };
       this.#states.set(key, state);
     }

@@ -91,7 +91,7 @@ export class JobQueue {
     running: () => Iterable<Running>,
     started: { waiting: Waiting; placements: Placement[] }[],
   ): void {
-    const promise = this.#promiseFor(this.#waiting[0] as Waiting, running);
+    const promise = this.#promiseFor(nowMs, this.#waiting[0] as Waiting, running);
     const refused = new Map<Demand, number>();
     const last = Math.min(this.#waiting.length - 1, this.#depth);
     const rest: Waiting[] = [];
@@ -129,8 +129,13 @@ export class JobQueue {
   }
 
   /** `undefined` where not even the end of all running jobs would do: until something is repaired. */
-  #promiseFor(waiting: Waiting, running: () => Iterable<Running>): Reservation | undefined {
-    if (this.#promise?.waiting === waiting) return this.#promise;
+  #promiseFor(
+    nowMs: number,
+    waiting: Waiting,
+    running: () => Iterable<Running>,
+  ): Reservation | undefined {
+    // Tasks put elsewhere than promised may block each other: then the time has passed, and counts anew.
+    if (this.#promise?.waiting === waiting && this.#promise.atMs > nowMs) return this.#promise;
     const ending = [...running()].sort((a, b) => a.endMs - b.endMs);
     const released: Running[] = [];
     this.#promise = undefined;

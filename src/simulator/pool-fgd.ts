@@ -99,28 +99,33 @@ class HostFragmentation {
 class GroupFragmentation {
   readonly #pool: Pool;
   readonly #typical: readonly TypicalDemand[];
-  readonly #accepted: readonly (readonly number[])[];
+  /** Models by number; `undefined` for any. */
+  readonly #accepted: readonly (readonly number[] | undefined)[];
 
   constructor(pool: Pool, typical: readonly TypicalDemand[]) {
     this.#pool = pool;
     this.#typical = typical.filter(({ gpus, cpuMilli }) => gpus > 0 && cpuMilli > 0);
     this.#accepted = this.#typical.map(({ models }) =>
-      [...pool.models.keys()].filter(
-        (model) => models.length === 0 || models.includes(pool.models[model] ?? ''),
-      ),
+      models.length === 0
+        ? undefined
+        : [...pool.models.keys()].filter((model) => models.includes(pool.models[model] ?? '')),
     );
   }
 
   /** What the group's boxes become less fragmented by, in thousandths of a GPU. */
   gain(group: number, demand: Demand, shares: boolean): number {
-    const cpu = this.#pool.groupCpuLeft[group] as number;
+    const { groupCpuLeft, shelves, models } = this.#pool;
+    const cpu = groupCpuLeft[group] as number;
     const taken = shares ? 0 : demand.gpus;
+    let ofAny = 0;
+    for (let model = 0; model < models.length; model++) ofAny += shelves.free(group, model);
     let gain = 0;
     for (let t = 0; t < this.#typical.length; t++) {
       const { share, cpuMilli, gpus, gpuMilli } = this.#typical[t] as TypicalDemand;
-      let free = 0;
-      for (const model of this.#accepted[t] as readonly number[]) {
-        free += this.#pool.shelves.free(group, model);
+      const accepted = this.#accepted[t];
+      let free = accepted === undefined ? ofAny : 0;
+      if (accepted !== undefined) {
+        for (const model of accepted) free += shelves.free(group, model);
       }
       const perCpu = (gpus * gpuMilli) / WHOLE_GPU / cpuMilli;
       const before = Math.max(0, free - cpu * perCpu);

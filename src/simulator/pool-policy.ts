@@ -122,7 +122,7 @@ export const gpuPackingInPool: MakePoolPolicy = ({ pool }) => ({
  */
 export const gpuClusteringInPool: MakePoolPolicy = ({ pool }) => {
   const width = pool.hardware.hosts.reduce((most, { slots }) => Math.max(most, slots), 0) + 1;
-  const counts = new Uint16Array(pool.hostCount * width);
+  const counts = new Uint32Array(pool.hostCount * width);
   const sizes = new Uint16Array(pool.hostCount);
   const sizeOf = (demand: Demand): number => (isShared(demand) ? 0 : demand.gpus);
   return {

@@ -27,7 +27,7 @@ export class Servers {
   readonly wholeFree: Uint16Array;
   readonly mostLeft: Uint16Array;
   /** How many requests of a size are on a server: column 0 for parts, column N for N whole GPUs. */
-  readonly sizeCounts: Uint16Array;
+  readonly sizeCounts: Uint32Array;
   /** How many sizes are on a server. */
   readonly sizes: Uint16Array;
   /** Counts the changes to a server. */
@@ -52,7 +52,7 @@ export class Servers {
     this.leftSum = new Float64Array(n);
     this.wholeFree = new Uint16Array(n);
     this.mostLeft = new Uint16Array(n);
-    this.sizeCounts = new Uint16Array(n * (this.stride + 1));
+    this.sizeCounts = new Uint32Array(n * (this.stride + 1));
     this.sizes = new Uint16Array(n);
     this.version = new Uint32Array(n);
     this.#down = new Outages(n);
