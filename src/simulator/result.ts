@@ -100,7 +100,6 @@ export const simulateResult = z.strictObject({
 
 export type SimulateResult = z.infer<typeof simulateResult>;
 export type SimulateRun = z.infer<typeof run>;
-export type TimedFigures = z.infer<typeof timed>;
 export type SummaryRow = z.infer<typeof summaryRow>;
 export type FewestRow = z.infer<typeof fewest>;
 
