@@ -12,8 +12,11 @@ import {
   CAPABILITIES_POINTER,
   COMMAND,
   COMMAND_BUS_MASTER_ENABLE,
+  COMMAND_INTERRUPT_DISABLE,
   COMMAND_MEMORY_SPACE_ENABLE,
   FIRST_CAPABILITY,
+  INTERRUPT_LINE,
+  INTERRUPT_PIN_INTA,
 } from '#pcie/config-space';
 import { MSI_CAPABILITY_ID } from '#pcie/msi';
 import { MSIX_CAPABILITY_ID, MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET_BIR } from '#pcie/msix';
@@ -30,6 +33,9 @@ import { MsiShadow, MsixShadow, mergeBytes } from './msi-shadow.ts';
 const DEVCAP_FUNCTION_LEVEL_RESET = 1 << 28;
 const DEVCTL_INITIATE_FUNCTION_LEVEL_RESET = 1 << 15;
 
+/** Interrupt Pin in its register. */
+const INTERRUPT_PIN_MASK = 0xff00;
+
 const STANDARD_REGISTERS = 64;
 /** Set in `#known` once a register was read; the values are the first ones. */
 const SEEN = 1;
@@ -40,6 +46,15 @@ export class ConfigShadow {
   /** Bus, device and function 0 that the function captured from the last CfgWr0; −1 before it. */
   capturedBdf = -1;
   busMaster = false;
+  /** Whether the function has INTA, as the host has seen it, and may use it (Interrupt Disable). */
+  get hasInterruptPin(): boolean {
+    return (this.#read(INTERRUPT_LINE) & INTERRUPT_PIN_MASK) === INTERRUPT_PIN_INTA;
+  }
+
+  get interruptDisable(): boolean {
+    return (this.#command & COMMAND_INTERRUPT_DISABLE) !== 0;
+  }
+
   /** Whether the function decodes its BARs (Memory Space Enable). */
   get memoryEnable(): boolean {
     return (this.#command & COMMAND_MEMORY_SPACE_ENABLE) !== 0;

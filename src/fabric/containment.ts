@@ -2,6 +2,7 @@
  * What a function may ask of a host (invariant 3), decided on the host's side from the shadow of its
  * configuration and from the memory the host has registered. Pure: nothing is touched, nothing sent.
  */
+import { MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA, ROUTE_LOCAL } from '#pcie/intx';
 import { hasSafeAddress, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
 import { type ConfigShadow, readLittleEndian32 } from './config-shadow.ts';
 import { Refusal } from './counters.ts';
@@ -9,7 +10,7 @@ import { type HostTable, INTERRUPT_BASE, INTERRUPT_LIMIT } from './host-table.ts
 import type { MemoryMap, MemoryRegion } from './memory-map.ts';
 
 /** What `check` returns when it does not refuse; refusals are `Refusal` values, from 0 up. */
-export const Verdict = { MEMORY: -1, INTERRUPT: -2 } as const;
+export const Verdict = { MEMORY: -1, INTERRUPT: -2, INTERRUPT_PIN: -3 } as const;
 export type Verdict = (typeof Verdict)[keyof typeof Verdict] | Refusal;
 
 /**
@@ -53,7 +54,11 @@ export class Containment {
   check(tlp: Tlp, shadow: ConfigShadow, table: HostTable): Verdict {
     const { kind } = tlp;
     const faults = this.#faults;
-    if (kind === TlpKind.Msg || kind === TlpKind.MsgD) return Refusal.MESSAGE;
+    if (kind === TlpKind.Msg || kind === TlpKind.MsgD) {
+      if (!isPinMessage(tlp) || !shadow.hasInterruptPin) return Refusal.MESSAGE;
+      const isOwn = tlp.requesterId === shadow.capturedBdf || faults.noRequesterIdCheck;
+      return isOwn ? Verdict.INTERRUPT_PIN : Refusal.REQUESTER_ID;
+    }
     const write = kind === TlpKind.MWr32 || kind === TlpKind.MWr64;
     const read = kind === TlpKind.MRd32 || kind === TlpKind.MRd64;
     const atomic = !write && !read && isAtomic(kind);
@@ -89,6 +94,12 @@ export class Containment {
     const data = readLittleEndian32(tlp.payload, tlp.payloadOffset);
     return shadow.isInterrupt(tlp.addressHi, tlp.addressLo, data);
   }
+}
+
+/** Assert_INTA or Deassert_INTA (2.2.8.1). */
+function isPinMessage({ kind, messageCode, messageRouting }: Tlp): boolean {
+  const isCode = messageCode === MESSAGE_ASSERT_INTA || messageCode === MESSAGE_DEASSERT_INTA;
+  return kind === TlpKind.Msg && isCode && messageRouting === ROUTE_LOCAL;
 }
 
 /** FetchAdd, Swap and CAS, with 32- or 64-bit addresses. */

@@ -14,6 +14,7 @@ export const Refusal = {
   /** AT is not 00: address translation services were never offered. */
   ADDRESS_TYPE: 3,
   CONFIG_OR_IO: 4,
+  /** Any but Assert_INTA and Deassert_INTA of a function in which the host has seen that pin. */
   MESSAGE: 5,
   /** Not the function's captured bus, device and function. */
   REQUESTER_ID: 6,

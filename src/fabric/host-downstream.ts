@@ -110,6 +110,7 @@ export class HostDownstream {
     if (slot.link !== undefined && write && (tlp.completerId & 7) === 0) {
       const value = readLittleEndian32(tlp.payload, tlp.payloadOffset);
       slot.shadow.write(tlp.completerId, tlp.register, value, tlp.firstBe);
+      slot.intx.show(now, this.#rootSide, !slot.shadow.interruptDisable);
     }
     this.#send(now, slot, down);
     this.#scratch.giveBack(down);

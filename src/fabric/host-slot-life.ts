@@ -141,7 +141,7 @@ export class HostSlotLife {
     if (!wasIn) return;
     slot.link = undefined;
     this.#downstream.abort(now, [slot]);
-    this.#options.rootSide.linkActive(now, virtualSlot, false, surprise);
+    this.#gone(now, slot, surprise);
   }
 
   place(virtualSlot: number): FunctionPlace | undefined {
@@ -153,7 +153,7 @@ export class HostSlotLife {
   #tellDown(now: Nanos, fenced: FencedSlot, surprise: boolean, reason: string): void {
     const { generation, wasReady, wasIn } = fenced;
     if (!wasReady) return;
-    const { onEvent, rootSide } = this.#options;
+    const { onEvent } = this.#options;
     const { virtualSlot } = fenced.slot;
     onEvent?.(now, {
       kind: 'slot-down',
@@ -162,7 +162,14 @@ export class HostSlotLife {
       surprise: surprise && wasIn,
       reason,
     });
-    if (wasIn) rootSide.linkActive(now, virtualSlot, false, surprise);
+    if (wasIn) this.#gone(now, fenced.slot, surprise);
+  }
+
+  /** The root hears of it last: nothing of the function is left by then. */
+  #gone(now: Nanos, slot: HostSlot, surprise: boolean): void {
+    const { rootSide } = this.#options;
+    slot.intx.release(now, rootSide);
+    rootSide.linkActive(now, slot.virtualSlot, false, surprise);
   }
 }
 

@@ -7,6 +7,7 @@ import { ConfigSpace } from '#pcie/config-space';
 import { ConfigShadow } from './config-shadow.ts';
 import { SlotCounters } from './counters.ts';
 import { HostTable } from './host-table.ts';
+import { IntxLine } from './intx-line.ts';
 import { KeptTlps } from './kept-tlps.ts';
 import type { LinkPort, SlotState } from './link-user.ts';
 import type { HostRow } from './mapping-table.ts';
@@ -44,6 +45,7 @@ export class HostSlot {
   link: LinkPort | undefined;
   /** Of the function of this generation. */
   shadow = new ConfigShadow();
+  readonly intx: IntxLine;
   /** Bit i: the refusal numbered i has been reported for this generation. */
   reportedRefusals = 0;
   readonly #aer: AdvancedErrorReporting | undefined;
@@ -51,6 +53,7 @@ export class HostSlot {
 
   constructor(virtualSlot: number, aer: AdvancedErrorReporting | undefined) {
     this.virtualSlot = virtualSlot;
+    this.intx = new IntxLine(virtualSlot);
     this.#aer = aer;
   }
 

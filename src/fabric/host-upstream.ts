@@ -7,6 +7,7 @@ import { assertDefined } from '#base/assert';
 import type { Nanos } from '#base/units';
 import { UncorrectableError } from '#pcie/aer';
 import { requestByteCount } from '#pcie/completion';
+import { MESSAGE_ASSERT_INTA } from '#pcie/intx';
 import type { RootSide } from '#pcie/root-port';
 import { CompletionStatus, FlowClass, flowClassOf, type Tlp, tlpAddress } from '#pcie/tlp';
 import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
@@ -115,6 +116,14 @@ export class HostUpstream {
       slot.counters.interrupts++;
       const data = readLittleEndian32(tlp.payload, tlp.payloadOffset);
       this.#options.rootSide.interrupt(now, slot.virtualSlot, tlpAddress(tlp), data);
+      return DONE;
+    }
+    if (verdict === Verdict.INTERRUPT_PIN) {
+      const asserted = tlp.messageCode === MESSAGE_ASSERT_INTA;
+      slot.counters.countUp(tlp);
+      if (asserted) slot.counters.interrupts++;
+      slot.intx.set(asserted);
+      slot.intx.show(now, this.#options.rootSide, !slot.shadow.interruptDisable);
       return DONE;
     }
     return this.#access(now, peer, slot, arrived, tlp, answered);

@@ -247,6 +247,11 @@ export class SoftHost implements RootSide, Timed {
     else this.msiSignal(virtualSlot, vector).notify(now);
   }
 
+  /** Its drivers use MSI alone, and every function is told to leave INTx alone. */
+  interruptPin(_now: Nanos, _virtualSlot: number, asserted: boolean): void {
+    if (asserted) this.strayInterrupts++;
+  }
+
   linkActive(now: Nanos, virtualSlot: number, active: boolean, surprise: boolean): void {
     const port = this.ports[virtualSlot];
     // A slot this host does not have is the fabric's configuration at fault, and harms nobody.

@@ -12,6 +12,11 @@ export interface RootSide {
   completion(now: Nanos, tlp: Tlp): void;
   /** The function behind `virtualSlot` wrote its enabled MSI or MSI-X message. */
   interrupt(now: Nanos, virtualSlot: number, address: number, data: number): void;
+  /**
+   * INTA of the function behind `virtualSlot` is asserted or deasserted: an interrupt by level, for hosts
+   * that use no MSI. Deasserted before the function goes, and while the host has Interrupt Disable set.
+   */
+  interruptPin(now: Nanos, virtualSlot: number, asserted: boolean): void;
   /** Data link layer state of a virtual slot changed: hot-plug, or removal (`surprise` or asked for). */
   linkActive(now: Nanos, virtualSlot: number, active: boolean, surprise: boolean): void;
   /** `canRequest` may have become true again. */

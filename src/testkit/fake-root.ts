@@ -11,6 +11,9 @@ export class FakeRoot implements RootSide {
     readonly address: number;
     readonly data: number;
   }[] = [];
+  /** Whether INTA of a slot is asserted now, and how often that changed. */
+  readonly pins = new Map<number, boolean>();
+  pinChanges = 0;
   links: {
     readonly virtualSlot: number;
     readonly active: boolean;
@@ -24,6 +27,11 @@ export class FakeRoot implements RootSide {
 
   interrupt(_now: Nanos, virtualSlot: number, address: number, data: number): void {
     this.interrupts.push({ virtualSlot, address, data });
+  }
+
+  interruptPin(_now: Nanos, virtualSlot: number, asserted: boolean): void {
+    this.pins.set(virtualSlot, asserted);
+    this.pinChanges++;
   }
 
   linkActive(_now: Nanos, virtualSlot: number, active: boolean, surprise: boolean): void {

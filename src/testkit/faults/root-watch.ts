@@ -70,6 +70,10 @@ export class RootWatch {
         this.#checkInterrupt(virtualSlot, address, data);
         inner.interrupt(now, virtualSlot, address, data);
       },
+      interruptPin: (now, virtualSlot, asserted) => {
+        this.#fail(Invariant.CONTAINED, `slot ${virtualSlot} interrupts by a pin it does not have`);
+        inner.interruptPin(now, virtualSlot, asserted);
+      },
       linkActive: (now, virtualSlot, active, surprise) => {
         this.#owner.linkChanged(now, virtualSlot, active, surprise);
         inner.linkActive(now, virtualSlot, active, surprise);
