@@ -6,7 +6,9 @@ export function commonFolder(files: readonly string[]): string {
   if (files.every((file) => file === first)) return '';
   let folder = first.slice(0, first.lastIndexOf('/') + 1);
   while (!files.every((file) => file.startsWith(folder))) {
-    folder = folder.slice(0, folder.lastIndexOf('/', folder.length - 2) + 1);
+    // Above the root there is no folder: names may be absolute and relative.
+    const above = folder.length > 1 ? folder.lastIndexOf('/', folder.length - 2) : -1;
+    folder = folder.slice(0, above + 1);
   }
   return folder;
 }
