@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Scene } from '#testkit/trace-scene';
 import { sceneTimeline } from '#testkit/trace-scene';
 import { dependencyGraph } from './dependency-graph.ts';
 import { forEachCall, forEachWork, wholeLanes, windowLanes } from './lanes.ts';
@@ -81,5 +82,19 @@ describe('dependencyGraph', () => {
     const steps = graph.runs.steps.reduce((sum, count) => sum + count, 0);
     // Three pieces of work, a launch, and two waits of two halves.
     expect(steps).toBe(8);
+  });
+});
+
+describe('very many streams', () => {
+  // Lanes were spread into the arguments of a call, of which there are not so many: a RangeError.
+  it('are put in order', () => {
+    const count = 150_000;
+    const streams: Record<string, Scene['streams'][string]> = {};
+    for (let stream = 0; stream < count; stream += 1)
+      streams[`s${stream}`] = [{ at: 2000, ns: 1, id: 1 }];
+    const many = sceneTimeline({ threads: { a: [['cudaGraphLaunch', 0, 1000, 1]] }, streams });
+    const { runs, counts } = dependencyGraph(many, wholeLanes(many));
+    expect(runs.count).toBe(count + 1);
+    expect(counts.violations).toBe(0);
   });
 });

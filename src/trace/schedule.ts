@@ -67,8 +67,8 @@ class Scheduler {
     this.#graph = graph;
     const { lanes, work, waits, handOvers } = graph;
     this.#threads = lanes.callFrom.length;
-    this.#next = Uint32Array.of(...lanes.callFrom, ...lanes.workFrom);
-    this.#end = Uint32Array.of(...lanes.callTo, ...lanes.workTo);
+    this.#next = joined(lanes.callFrom, lanes.workFrom);
+    this.#end = joined(lanes.callTo, lanes.workTo);
     this.#isInCall = new Uint8Array(this.#threads);
     this.#edge = this.#next.map((row, lane) =>
       firstEdge(lane < this.#threads ? handOvers : work, row),
@@ -122,8 +122,7 @@ class Scheduler {
         this.#runLane.push(lane);
         this.#runSteps.push(steps);
       }
-      const waiting = this.#waiting[lane];
-      if (waiting !== undefined) woken.push(...waiting.splice(0));
+      for (const waiting of this.#waiting[lane]?.splice(0) ?? []) woken.push(waiting);
     }
     if (block !== undefined) this.#waiting[block.lane]?.push(lane);
   }
@@ -230,6 +229,14 @@ class Scheduler {
     const startNs = calls.startNs[row] ?? 0;
     return this.#isInCall[lane] === 1 ? startNs + (calls.durationNs[row] ?? 0) : startNs;
   }
+}
+
+/** Not by spreading: there may be more lanes than a call takes arguments. */
+function joined(threads: Uint32Array, streams: Uint32Array): Uint32Array {
+  const all = new Uint32Array(threads.length + streams.length);
+  all.set(threads);
+  all.set(streams, threads.length);
+  return all;
 }
 
 function isDropped(edges: Edges, edge: number): boolean {

@@ -20,11 +20,16 @@ export function addUnrecordedOrder(timeline: Timeline, lanes: Lanes, edges: Edge
   const working = [...lanes.workFrom.keys()].filter(
     (stream) => (lanes.workFrom[stream] ?? 0) < (lanes.workTo[stream] ?? 0),
   );
-  if (working.length < 2) return;
+  const ofDevice = new Map<number | undefined, number[]>();
   for (const stream of working) {
     const device = streams[stream]?.device;
-    const others = working.filter((other) => other !== stream && streams[other]?.device === device);
-    if (others.length === 0) continue;
+    const others = ofDevice.get(device);
+    if (others === undefined) ofDevice.set(device, [stream]);
+    else others.push(stream);
+  }
+  for (const stream of working) {
+    const neighbours = ofDevice.get(streams[stream]?.device) ?? [];
+    if (neighbours.length < 2) continue;
     const from = lanes.workFrom[stream] ?? 0;
     const to = lanes.workTo[stream] ?? 0;
     let readyNs = -Infinity;
@@ -35,7 +40,8 @@ export function addUnrecordedOrder(timeline: Timeline, lanes: Lanes, edges: Edge
       readyNs = endOfWork(timeline, row);
       if (startNs - dueNs < LATE_NS) continue;
       let latest = -1;
-      for (const other of others) {
+      for (const other of neighbours) {
+        if (other === stream) continue;
         const otherFrom = lanes.workFrom[other] ?? 0;
         const ended = lastEndedBy(timeline, otherFrom, lanes.workTo[other] ?? 0, startNs);
         if (ended < 0 || startNs - endOfWork(timeline, ended) > SOON_NS) continue;
