@@ -4,6 +4,7 @@
  */
 import type { Writable } from 'node:stream';
 import { DxpuError } from '#base/errors';
+import { plainText } from '#report/text-width';
 
 export const OUTPUT_FORMATS = ['table', 'json', 'yaml'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -26,7 +27,7 @@ export function printLine(line: string): void {
 
 /** A result as one line of JSON or as a YAML document. */
 export async function printData(value: unknown, format: DataFormat): Promise<void> {
-  if (format === 'json') printLine(JSON.stringify(value));
+  if (format === 'json') printLine(jsonText(value));
   else process.stdout.write(await yamlOf(value));
 }
 
@@ -37,8 +38,17 @@ export async function yamlOf(value: unknown): Promise<string> {
   return stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 });
 }
 
-export function printNote(line: string): void {
-  process.stderr.write(`${line}\n`);
+/** One line of JSON with nothing in it that could act on a terminal: such characters are escaped. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** Lines for people; what is named in them may hold anything, so that it is made harmless. */
+export function printNote(text: string): void {
+  for (const line of text.split('\n')) process.stderr.write(`${plainText(line)}\n`);
 }
 
 const FULL_CHARS = 1 << 16;
@@ -138,9 +148,8 @@ export function errorObject(thrown: unknown): ErrorObject {
  * JSON, which is YAML too.
  */
 export function reportError(thrown: unknown, format: OutputFormat, debug: boolean): void {
-  if (format !== 'table')
-    process.stderr.write(`${JSON.stringify({ error: errorObject(thrown) })}\n`);
-  else process.stderr.write(`dxpu: ${errorObject(thrown).message}\n`);
+  if (format !== 'table') process.stderr.write(`${jsonText({ error: errorObject(thrown) })}\n`);
+  else printNote(`dxpu: ${errorObject(thrown).message}`);
   if (debug) {
     for (let cause: unknown = thrown; cause instanceof Error; cause = cause.cause) {
       process.stderr.write(`${cause.stack ?? cause.message}\n`);

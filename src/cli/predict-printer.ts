@@ -5,7 +5,7 @@ import { AnswerCsv } from '#perfmodel/answer-csv';
 import { summaryText } from '#perfmodel/answer-summary';
 import { answerText, type TextStyle } from '#perfmodel/answer-text';
 import type { Prediction } from '#perfmodel/prediction';
-import { type OutputFormat, printData, printLine } from './output.ts';
+import { jsonText, type OutputFormat, printData, printLine } from './output.ts';
 
 export type PredictFormat = OutputFormat | 'csv';
 
@@ -42,7 +42,7 @@ export class PredictPrinter {
   /** The predictions of one trace, one for each link. */
   add(predictions: readonly Prediction[]): void {
     this.#all.push(...predictions);
-    if (this.#format === 'json') for (const one of predictions) printLine(JSON.stringify(one));
+    if (this.#format === 'json') for (const one of predictions) printLine(jsonText(one));
     if (this.#format === 'csv') for (const line of this.#csv.lines(predictions)) printLine(line);
   }
 

@@ -2,6 +2,7 @@
  * How far something long has come, on stderr: one line that changes on a terminal, now and then a line
  * elsewhere. Nothing is said of what takes less than a second.
  */
+import { plainText } from '#report/text-width';
 
 /** What is written to; stderr, or a stand-in. */
 export interface ProgressStream {
@@ -33,7 +34,7 @@ export class Progress {
     const now = this.#nowMs();
     if (now < this.#nextMs) return;
     this.#nextMs = now + (this.#isTerminal ? TERMINAL_EVERY_MS : LINES_EVERY_MS);
-    const line = text();
+    const line = plainText(text());
     if (line === this.#last) return;
     if (this.#isTerminal) {
       const room = Math.max(10, (this.#stream.columns ?? 80) - 1);

@@ -1,7 +1,9 @@
 /**
  * The answer as CSV (RFC 4180, with `\n`): a row for each trace and link. An empty cell has no figure;
- * a round trip without a limit is `inf`, one that cannot be reached is empty.
+ * a round trip without a limit is `inf`, one that cannot be reached is empty. Characters that could act
+ * on a terminal, as names in a trace may have them, are `�`.
  */
+import { plainText } from '#report/text-width';
 import type { Budget, Causes, Prediction } from './prediction.ts';
 
 type Cell = string | number | null | undefined;
@@ -81,6 +83,6 @@ export class AnswerCsv {
 }
 
 function quoted(cell: Cell): string {
-  const text = cell === null || cell === undefined ? '' : String(cell);
+  const text = cell === null || cell === undefined ? '' : plainText(String(cell));
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -39,9 +39,17 @@ describe('the answer as CSV', () => {
 
   it('quotes what needs it (RFC 4180)', () => {
     const [, row = ''] = new AnswerCsv().lines([
-      madePrediction({ trace: { file: 'a, "b"\nc.json' } }),
+      madePrediction({ trace: { file: 'a, "b".json' } }),
     ]);
-    expect(row.startsWith('"a, ""b""\nc.json",kineto,')).toBe(true);
+    expect(row.startsWith('"a, ""b"".json",kineto,')).toBe(true);
+  });
+
+  // Names of GPUs, out of the trace, reached the terminal as they are.
+  it('has nothing in it that could act on a terminal, and a row is a line', () => {
+    const [, row = ''] = new AnswerCsv().lines([
+      madePrediction({ trace: { file: 'a\nb\u202ec.json', gpus: ['\u001b[31mA100'] } }),
+    ]);
+    expect(row.startsWith('a\ufffdb\ufffdc.json,kineto,\ufffd[31mA100,')).toBe(true);
   });
 });
 

@@ -1,0 +1,42 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { DxpuError } from '#base/errors';
+import { jsonText, printNote, reportError } from './output.ts';
+import { Progress } from './progress.ts';
+
+const NAME = 'a\u001b[31mb\u009b2Jc\u202ed.json';
+
+afterEach(() => vi.restoreAllMocks());
+
+function printed(print: () => void): string {
+  let text = '';
+  vi.spyOn(process.stderr, 'write').mockImplementation((piece) => {
+    text += String(piece);
+    return true;
+  });
+  print();
+  return text;
+}
+
+// The names of files, and names in them, reached the terminal as they are, escape sequences and all.
+it('names in messages cannot act on a terminal', () => {
+  const error = new DxpuError('not_found', `${NAME}: no such file\n${NAME}: nor this`);
+  expect(printed(() => reportError(error, 'table', false))).toBe(
+    'dxpu: a\ufffd[31mb\ufffd2Jc\ufffdd.json: no such file\na\ufffd[31mb\ufffd2Jc\ufffdd.json: nor this\n',
+  );
+  expect(printed(() => printNote(`wrote ${NAME}`))).toBe(
+    'wrote a\ufffd[31mb\ufffd2Jc\ufffdd.json\n',
+  );
+  let told = '';
+  const stream = { isTTY: true, columns: 80, write: (text: string) => (told += text) };
+  let nowMs = 0;
+  const progress = new Progress(stream, () => nowMs);
+  nowMs = 2000;
+  progress.tell(() => `reading ${NAME}`);
+  expect(told).toBe('\r\u001b[Kreading a\ufffd[31mb\ufffd2Jc\ufffdd.json');
+});
+
+it('JSON escapes what could act on a terminal, and loses nothing', () => {
+  const text = jsonText({ name: NAME });
+  expect(text).toBe('{"name":"a\\u001b[31mb\\u009b2Jc\\u202ed.json"}');
+  expect(JSON.parse(text)).toEqual({ name: NAME });
+});
