@@ -177,14 +177,14 @@ describe('common configuration', () => {
   });
 
   it('does nothing with buffers before the driver is ready', () => {
-    rig.start();
-    rig.write(0x14, 1, 0);
-    rig.start();
-    rig.write(0x14, 1, 0);
-    rig.write(0x14, 1, 3);
+    // ACKNOWLEDGE, DRIVER and FEATURES_OK, but not DRIVER_OK.
+    rig.start(0, 11);
     rig.host.sent.length = 0;
     rig.offer([0]);
     expect(rig.host.sent.map(({ tlp }) => tlp.kind)).toEqual([]);
+    rig.write(0x14, 1, READY);
+    rig.offer([0]);
+    expect(rig.host.sent.length).toBeGreaterThan(0);
   });
 
   it('cannot put rings where none can be', () => {
@@ -418,6 +418,19 @@ describe('a request', () => {
     rig.descriptor(1, DATA + 0x100, 24, WRITE);
     rig.offer([0]);
     expect([rig.status, rig.usedIdx(), rig.word(DATA + 0x100)]).toEqual([READY, 1, 0x1203]);
+  });
+
+  it('of the other queue is not gone on with', () => {
+    rig.start();
+    rig.host.answerReads = false;
+    rig.offer([0], 1, 1);
+    const [underWay] = rig.host.waiting.splice(0);
+    rig.host.answerReads = true;
+    rig.offer([ENTRIES]);
+    expect(rig.status).toBe(READY | NEEDS_RESET);
+    rig.host.sent.length = 0;
+    rig.host.answer(underWay!);
+    expect(rig.host.sent).toEqual([]);
   });
 
   it('with an indirect table is a mistake where that was not negotiated', () => {

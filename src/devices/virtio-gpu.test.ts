@@ -300,6 +300,48 @@ describe('a driver', () => {
     expect(rig.run(driver.status())).toBe(15);
   });
 
+  it('gets the memory of what it destroys back, and a dark display', () => {
+    plug({ memoryBytes: 1 << 20, width: 320, height: 200 });
+    const driver = open();
+    const memory = backing(4096, 4096);
+    function* cycle() {
+      // 512 × 400 × 4 bytes: two would not fit.
+      yield* driver.createResource(1, 1, 512, 400);
+      yield* driver.attachBacking(1, memory.pieces);
+      yield* driver.setScanout(1, [0, 0, 512, 400]);
+    }
+    for (let n = 0; n < 3; n++) {
+      rig.run(cycle());
+      expect(device.screenshot()?.width).toBe(512);
+      rig.run(driver.expect(0x102, [1, 0]));
+      expect(device.screenshot()).toBeUndefined();
+    }
+  });
+
+  it('has room for 65536 backing entries, and again after they are given back', () => {
+    const driver = open();
+    const entries = Array.from({ length: 2048 }, () => ({ address: 4096, bytes: 1 }));
+    function* fill() {
+      for (let id = 1; id <= 33; id++) yield* driver.createResource(id, 1, 1, 1);
+      for (let id = 1; id <= 32; id++) yield* driver.attachBacking(id, entries);
+      yield* driver.expect(0x106, [33, 1, 4096, 0, 1, 0], 0x1201);
+      yield* driver.expect(0x107, [32, 0]);
+      yield* driver.attachBacking(33, entries);
+      yield* driver.expect(0x102, [33, 0]);
+      yield* driver.attachBacking(32, entries);
+    }
+    rig.run(fill());
+  });
+
+  it('has room for 1024 resources', () => {
+    const driver = open();
+    function* fill() {
+      for (let id = 1; id <= 1024; id++) yield* driver.createResource(id, 1, 1, 1);
+      yield* driver.expect(0x101, [1025, 1, 1, 1], 0x1201);
+    }
+    rig.run(fill());
+  });
+
   it('may want a response shorter than it is, or none', () => {
     const driver = open();
     function* ask() {

@@ -74,8 +74,8 @@ export class VirtioGpuRig {
     return this.read(0x14, 1);
   }
 
-  /** Both queues with rings of `ENTRIES`, and these features of the lower half. */
-  start(features = 1 << 28): void {
+  /** Both queues with rings of `ENTRIES`, and these features of the lower half; `status` at the end. */
+  start(features = 1 << 28, status = READY): void {
     this.write(0x14, 1, 0);
     this.write(0x14, 1, 1);
     this.write(0x14, 1, 3);
@@ -94,7 +94,7 @@ export class VirtioGpuRig {
       }
       this.write(0x1c, 2, 1);
     }
-    this.write(0x14, 1, READY);
+    this.write(0x14, 1, status);
   }
 
   /** Writes a descriptor, by default into the table of queue 0. */
