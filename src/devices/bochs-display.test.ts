@@ -148,6 +148,14 @@ describe('a driver', () => {
     expect(rig.screenshot()).toBeUndefined();
   });
 
+  it('sees no more than 2^24 pixels', () => {
+    plug({ memoryBytes: 64 * MIB });
+    setMode({ [BPP]: 16, [XRES]: 4096, [YRES]: 4097, [ENABLE]: 1 });
+    expect(rig.screenshot()).toBeUndefined();
+    setMode({ [YRES]: 4096 });
+    expect(rig.screenshot()?.height).toBe(4096);
+  });
+
   it('that has gone leaves nothing to the next owner', () => {
     setMode({ [BPP]: 32, [XRES]: width, [YRES]: height, [ENABLE]: 1 });
     rig.store(rig.bar(0), pixels);

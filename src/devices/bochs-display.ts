@@ -13,7 +13,13 @@ import type { Tlp } from '#pcie/tlp';
 import type { DisplayModel } from './device-model.ts';
 import { EDID_BYTES, makeEdid, MAX_EDID_HEIGHT, MAX_EDID_WIDTH } from './edid.ts';
 import { OptionChecks, serialOf } from './option-checks.ts';
-import { opaqueRgba, opaqueRgbaOf565, type PixelLayout, type Screenshot } from './screenshot.ts';
+import {
+  MAX_SHOWN_PIXELS,
+  opaqueRgba,
+  opaqueRgbaOf565,
+  type PixelLayout,
+  type Screenshot,
+} from './screenshot.ts';
 
 export const BOCHS_VENDOR_ID = 0x1234;
 export const BOCHS_DEVICE_ID = 0x1111;
@@ -234,6 +240,7 @@ class BochsDisplay implements DisplayModel, RegisterBar {
     if (width < LEAST_PIXELS || height < LEAST_PIXELS || (bits !== 16 && bits !== 32)) {
       return undefined;
     }
+    if (width * height > MAX_SHOWN_PIXELS) return undefined;
     const pixelBytes = bits / 8;
     const stride = Math.max(width, dispi[VBE_DISPI_INDEX_VIRT_WIDTH] as number) * pixelBytes;
     const offset =

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import * as bochs from './bochs-display.ts';
+import { MAX_SHOWN_PIXELS } from './screenshot.ts';
 import * as reg from './virtio-gpu-registers.ts';
 import {
   MAX_ALL_BACKING_ENTRIES,
@@ -69,6 +70,7 @@ it('limits', () => {
     MAX_BACKING_ENTRIES,
     MAX_ALL_BACKING_ENTRIES,
     MAX_CHAIN,
+    MAX_SHOWN_PIXELS,
   ]) {
     expect(numbers).toContain(limit);
   }

@@ -8,6 +8,9 @@ export interface Screenshot {
   readonly rgba: Uint8Array;
 }
 
+/** More than any display has: pictures are made while everybody else waits. */
+export const MAX_SHOWN_PIXELS = 2 ** 24;
+
 /** Where the components of a four-byte pixel are: byte offsets from its first byte. */
 export interface PixelLayout {
   readonly red: number;
@@ -16,6 +19,8 @@ export interface PixelLayout {
   /** `undefined` where that byte has no meaning. */
   readonly alpha?: number;
 }
+
+const OPAQUE = 0xff00_0000;
 
 /**
  * Pixels of four bytes as opaque RGBA: `width` × `height` of them, the first at byte `offset`, rows
@@ -30,17 +35,22 @@ export function opaqueRgba(
   layout: PixelLayout,
 ): Uint8Array {
   const rgba = new Uint8Array(4 * width * height);
-  const { red, green, blue } = layout;
-  let to = 0;
+  // Words, for a picture is large and who asks for one is waited for.
+  const from = new DataView(source.buffer, source.byteOffset, source.byteLength);
+  const to = new DataView(rgba.buffer);
+  const red = 8 * layout.red;
+  const green = 8 * layout.green;
+  const blue = 8 * layout.blue;
+  let at = 0;
   for (let row = 0; row < height; row++) {
-    let from = offset + row * strideBytes;
-    for (let column = 0; column < width; column++) {
-      rgba[to] = source[from + red] as number;
-      rgba[to + 1] = source[from + green] as number;
-      rgba[to + 2] = source[from + blue] as number;
-      rgba[to + 3] = 255;
-      from += 4;
-      to += 4;
+    const start = offset + row * strideBytes;
+    const end = start + 4 * width;
+    for (let pixel = start; pixel < end; pixel += 4) {
+      const word = from.getUint32(pixel, true);
+      const colours =
+        ((word >>> red) & 255) | (((word >>> green) & 255) << 8) | (((word >>> blue) & 255) << 16);
+      to.setUint32(at, colours | OPAQUE, true);
+      at += 4;
     }
   }
   return rgba;

@@ -6,7 +6,7 @@
  * scanout has pixels of its own, copied when it is set and when its resource is flushed, so that what
  * is seen is what was flushed; so has the cursor.
  */
-import { opaqueRgba, type PixelLayout, type Screenshot } from './screenshot.ts';
+import { MAX_SHOWN_PIXELS, opaqueRgba, type PixelLayout, type Screenshot } from './screenshot.ts';
 import { CURSOR_PIXELS, Response } from './virtio-gpu-registers.ts';
 
 const PIXEL_BYTES = 4;
@@ -209,7 +209,10 @@ export class GpuResources {
     const resource = this.#byId.get(id);
     if (resource === undefined) return Response.ERR_INVALID_RESOURCE_ID;
     if (!resource.covers(rect)) return Response.ERR_INVALID_PARAMETER;
-    const pixels = new Uint8Array(PIXEL_BYTES * rect.width * rect.height);
+    if (rect.width * rect.height > MAX_SHOWN_PIXELS) return Response.ERR_OUT_OF_MEMORY;
+    const bytes = PIXEL_BYTES * rect.width * rect.height;
+    const before = this.#scanout?.pixels;
+    const pixels = before?.length === bytes ? before : new Uint8Array(bytes);
     this.#scanout = { resource, rect, pixels };
     show(this.#scanout, rect);
     return Response.OK_NODATA;

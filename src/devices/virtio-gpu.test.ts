@@ -342,6 +342,17 @@ describe('a driver', () => {
     rig.run(fill());
   });
 
+  it('cannot show more than 2^24 pixels', () => {
+    plug({ memoryBytes: 128 << 20 });
+    const driver = open();
+    function* show() {
+      yield* driver.createResource(1, 1, 4096, 4097);
+      yield* driver.expect(0x103, [0, 0, 4096, 4097, 0, 1], 0x1201);
+      yield* driver.setScanout(1, [0, 0, 4096, 4096]);
+    }
+    rig.run(show());
+  });
+
   it('may want a response shorter than it is, or none', () => {
     const driver = open();
     function* ask() {
