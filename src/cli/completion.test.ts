@@ -31,6 +31,18 @@ describe('completion', () => {
     expect((await complete('status', '--output=j')).values).toEqual(['json']);
   });
 
+  it('gives the links and examples of predict, and its forms of output', async () => {
+    expect(await complete('predict', '--link', 'dx')).toEqual({
+      values: ['dxpu-6.8us', 'dxpu-4.9us'],
+      directive: 0,
+    });
+    expect((await complete('predict', '--output', '')).values).toContain('csv');
+    expect((await complete('predict', '--example', 'g')).values).toEqual(['graph-decode']);
+    for (const words of [[''], ['--plot', ''], ['a.json', '']]) {
+      expect(await complete('predict', ...words)).toEqual({ values: [], directive: 0 });
+    }
+  });
+
   it('gives the processes of a state folder (regression: none)', async () => {
     writeFileSync(path.join(folder, 'host-h1.sock'), '');
     writeFileSync(path.join(folder, 'box-b1.sock'), '');
@@ -87,5 +99,7 @@ echo "$(cat asked)|\${COMPREPLY[*]-}"`;
   it('offers files where told to', () => {
     writeFileSync(path.join(folder, 'a b.pcapng'), '');
     expect(offered('dxpu decode a', ['dxpu', 'decode', 'a'], ':0\\n')).toContain('a b.pcapng');
+    // Names beside the files, as of a link.
+    expect(offered('dxpu x a', ['dxpu', 'x', 'a'], 'ab\\tname\\n:0\\n')).toMatch(/ab a b\.pcapng/);
   });
 });

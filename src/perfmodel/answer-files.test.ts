@@ -78,7 +78,7 @@ describe('the answer as a picture', () => {
 
   it('describes itself for those who do not see it', () => {
     const svg = overheadPicture([madePrediction({ rest: { curve } })]);
-    expect(svg).toContain('<desc>dxpu-6.8us: 10 % at 6.8 µs.</desc>');
+    expect(svg).toContain('<desc>traces/step.json.gz over dxpu-6.8us: 10 % at 6.8 µs.</desc>');
   });
 
   it('draws the additive estimate alone where there is no replay, and nothing lost', () => {
@@ -96,6 +96,18 @@ describe('the answer as a picture', () => {
   it('takes a native link, on which nothing is lost', () => {
     const link = { name: 'native', addedRttNs: 0, rttNs: 1200, networkGbps: null };
     expect(answerPlot([madePrediction({ link })])).not.toMatch(/NaN|Infinity/);
+  });
+
+  it('draws one curve for links that differ by their round trip alone', () => {
+    const near = { name: 'near', addedRttNs: 2000, rttNs: 3200 };
+    const svg = overheadPicture([madePrediction(), madePrediction({ link: near })]);
+    expect(svg).not.toContain('replay, ');
+    expect(svg).toContain('near');
+    const tags = overheadPicture([
+      madePrediction(),
+      madePrediction({ link: { ...near, tags: 9 } }),
+    ]);
+    expect(tags).toContain('replay, near');
   });
 
   it('names files and links where there are several, and says which are made up', () => {

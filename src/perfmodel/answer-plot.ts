@@ -1,9 +1,10 @@
 /** The answer as pictures: overhead against round trip, and what the loss is made of. */
 import { assert } from '#base/assert';
 import * as figures from '#report/figures';
-import { barPlot, linePlot, type LineSeries } from '#report/plot';
+import { barPlot, linePlot } from '#report/plot';
 import { stacked } from '#report/stack';
 import { plainText, withoutMiddle } from '#report/text-width';
+import { curveGroups, curvesOf, shownRttNs } from './answer-curves.ts';
 import { shortNames } from './answer-names.ts';
 import { CAUSE_WORDS, MAX_PLOTTED, mainOverheadPct, percentOr } from './answer-words.ts';
 import type { Causes, Prediction } from './prediction.ts';
@@ -20,21 +21,22 @@ export function answerPlot(predictions: readonly Prediction[]): string {
 export function overheadPicture(predictions: readonly Prediction[]): string {
   assert(predictions.length <= MAX_PLOTTED, 'more predictions than a picture holds');
   const nsShown = shownRttNs(predictions);
-  const names = namesOf(predictions);
-  const series = predictions.flatMap((one, index) =>
-    seriesOf(one, names[index] ?? '', index, nsShown),
+  const groups = curveGroups(predictions);
+  const names = namesOf(groups);
+  const series = groups.flatMap((group, colour) =>
+    curvesOf(group, nsShown).map(({ estimate, points }) => ({
+      name: names[colour] === '' ? estimate : `${estimate}, ${names[colour]}`,
+      points,
+      colour,
+      dashed: estimate === 'additive',
+    })),
   );
   const budgetPct = predictions[0]?.verdict.budgetPct ?? 0;
   const most = Math.max(budgetPct, ...series.flatMap(({ points }) => points.map(({ y }) => y)));
   const links = [...new Map(predictions.map(({ link }) => [link.rttNs, link])).values()];
   return linePlot({
     title: titled('Overhead by round trip', predictions),
-    description: predictions
-      .map((one, index) => {
-        const name = names[index] === '' ? one.link.name : names[index];
-        return `${name}: ${percentOr(mainOverheadPct(one))} at ${figures.duration(one.link.rttNs)}.`;
-      })
-      .join(' '),
+    description: predictions.map(overheadSentence).join(' '),
     x: { label: 'whole round trip, µs', domain: [0, nsShown / 1e3] },
     y: { label: 'overhead, %', domain: [0, most * 1.05 || 1] },
     series,
@@ -43,60 +45,15 @@ export function overheadPicture(predictions: readonly Prediction[]): string {
   });
 }
 
-/** Up to what round trip the picture goes: to the end of the curves, or past every link. */
-function shownRttNs(predictions: readonly Prediction[]): number {
-  const ends = predictions.map(({ link, curve }) => curve?.at(-1)?.rttNs ?? 1.6 * link.rttNs);
-  return Math.max(...ends);
-}
-
-type Point = LineSeries['points'][number];
-
-/** The replay as a line, the additive estimate dashed in its colour. */
-function seriesOf(
-  prediction: Prediction,
-  name: string,
-  colour: number,
-  nsShown: number,
-): LineSeries[] {
-  const of = (estimate: string): string => (name === '' ? estimate : `${estimate}, ${name}`);
-  const replay = clipped(pointsOf(prediction, 'replay'), nsShown / 1e3);
-  const additive = clipped(pointsOf(prediction, 'additive'), nsShown / 1e3);
-  return [
-    ...(prediction.replay === null ? [] : [{ name: of('replay'), points: replay, colour }]),
-    { name: of('additive'), points: additive, colour, dashed: true },
-  ];
-}
-
-/** All that is known of a curve: what was asked for, the link itself, and its budgets. µs and %. */
-function pointsOf(prediction: Prediction, estimate: 'replay' | 'additive'): Point[] {
-  const { link, budgets, curve } = prediction;
-  const known = new Map<number, number>();
-  for (const budget of budgets) {
-    const ns = budget[`${estimate}MaxRttNs`];
-    if (ns !== null) known.set(ns, budget.overheadPct);
-  }
-  for (const point of curve ?? []) {
-    const pct = point[`${estimate}OverheadPct`];
-    if (pct !== null) known.set(point.rttNs, pct);
-  }
-  const own = prediction[estimate]?.overheadPct;
-  if (own !== null && own !== undefined) known.set(link.rttNs, own);
-  return [...known].map(([ns, pct]) => ({ x: ns / 1e3, y: pct })).toSorted((a, b) => a.x - b.x);
-}
-
-/** The part of a line up to `x`, ending there where it goes on. */
-function clipped(points: readonly Point[], x: number): Point[] {
-  const kept = points.filter((point) => point.x <= x);
-  const last = kept.at(-1);
-  const next = points[kept.length];
-  if (last === undefined || next === undefined) return kept;
-  const y = last.y + ((next.y - last.y) * (x - last.x)) / (next.x - last.x);
-  return [...kept, { x, y }];
+function overheadSentence(prediction: Prediction): string {
+  const { trace, link } = prediction;
+  const pct = percentOr(mainOverheadPct(prediction));
+  return `${trace.file} over ${link.name}: ${pct} at ${figures.duration(link.rttNs)}.`;
 }
 
 /** A bar for each estimate, made of its causes. */
 export function causesPicture(predictions: readonly Prediction[]): string {
-  const names = namesOf(predictions);
+  const names = namesOf(predictions.map((one) => [one]));
   const bars = predictions.flatMap((one, index) => {
     const of = (estimate: string): string =>
       names[index] === '' ? estimate : `${names[index]}, ${estimate}`;
@@ -134,15 +91,16 @@ export function causesPicture(predictions: readonly Prediction[]): string {
   });
 }
 
-/** What tells the predictions apart; empty for one alone. */
-function namesOf(predictions: readonly Prediction[]): string[] {
-  const files = shortNames(predictions.map(({ trace }) => trace.file));
+/** What tells groups of predictions apart; empty for one alone. */
+function namesOf(groups: readonly (readonly Prediction[])[]): string[] {
+  const files = shortNames(groups.map(([first]) => first?.trace.file ?? ''));
+  const links = groups.map((group) => [...new Set(group.map(({ link }) => link.name))].join(' / '));
   const severalFiles = new Set(files).size > 1;
-  const severalLinks = new Set(predictions.map(({ link }) => link.name)).size > 1;
-  return predictions.map(({ link }, index) =>
+  const severalLinks = new Set(links).size > 1;
+  return groups.map((_, index) =>
     [
       ...(severalFiles ? [shortened(files[index] ?? '')] : []),
-      ...(severalLinks ? [shortened(link.name)] : []),
+      ...(severalLinks ? [shortened(links[index] ?? '')] : []),
     ].join(' '),
   );
 }

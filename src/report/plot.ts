@@ -62,6 +62,8 @@ export interface BarPlot {
 
 const WIDTH = 720;
 const HEIGHT = 400;
+const MARK_ROW = 15;
+const MARK_ROWS = 4;
 
 interface LegendEntry {
   readonly name: string;
@@ -82,7 +84,10 @@ export function linePlot(plot: LinePlot): string {
   const isDashed = new Map(legend.map(({ name, dashed }) => [name, dashed]));
   const bands = rows.filter((row) => row.low !== undefined && row.high !== undefined);
   const levels = plot.levels ?? [];
-  const marks = plot.marks ?? [];
+  // Labels of neighbours would lie over each other: they take turns.
+  const marks = (plot.marks ?? [])
+    .toSorted((a, b) => a.x - b.x)
+    .map((mark, index) => ({ ...mark, dy: MARK_ROW * (index % MARK_ROWS) }));
   checkFinite(plot.title, [
     ...rows.flatMap(({ x, y, low, high }) => [x, y, low ?? 0, high ?? 0]),
     ...levels.map((level) => level.y),
@@ -110,7 +115,16 @@ export function linePlot(plot: LinePlot): string {
         dx: 4,
       }),
       Plot.ruleX(marks, { x: 'x', stroke: 'currentColor', strokeDasharray: '1 4' }),
-      Plot.text(marks, { x: 'x', text: 'label', frameAnchor: 'top', textAnchor: 'start', dx: 4 }),
+      ...marks.map((mark) =>
+        Plot.text([mark], {
+          x: 'x',
+          text: 'label',
+          frameAnchor: 'top',
+          textAnchor: 'start',
+          dx: 4,
+          dy: mark.dy,
+        }),
+      ),
       Plot.lineY(
         rows.filter(({ name }) => isDashed.get(name) === true),
         { ...line, strokeDasharray: '7 4' },
