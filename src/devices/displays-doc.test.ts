@@ -58,7 +58,7 @@ it('which commands there are, and which answers', () => {
   }
   const answers = [...text.matchAll(/^\| (ERR_\w+) \|/gm)].map(([, name]) => name);
   const errors = Object.keys(reg.Response).filter((name) => name.startsWith('ERR_'));
-  expect(answers.sort()).toEqual(errors.sort());
+  expect(new Set(answers)).toEqual(new Set(errors));
 });
 
 it('limits', () => {

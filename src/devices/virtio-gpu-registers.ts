@@ -88,7 +88,6 @@ export const CURSOR_QUEUE = 1;
 export const HDR_TYPE = 0;
 export const HDR_FLAGS = 4;
 export const HDR_FENCE_ID = 8;
-export const HDR_CTX_ID = 16;
 export const HDR_RING_IDX = 20;
 export const HDR_BYTES = 24;
 export const VIRTIO_GPU_FLAG_FENCE = 1;

@@ -8,12 +8,12 @@ import { FakeHost } from './fake-host.ts';
 
 export const BAR0 = 0xe000_0000;
 export const HOST_BASE = 0x1_0000_0000;
-export const HOST_BYTES = 1 << 20;
+const HOST_BYTES = 1 << 20;
 /** Rings of 8 entries: descriptors, driver area, device area of queue 0; queue 1 4 KiB on. */
 export const ENTRIES = 8;
-export const DESC = HOST_BASE;
-export const AVAIL = HOST_BASE + 0x400;
-export const USED = HOST_BASE + 0x800;
+export const DESC = HOST_BASE + 0x400;
+export const AVAIL = HOST_BASE + 0x800;
+export const USED = HOST_BASE + 0xc00;
 /** From here on host memory is the test's. */
 export const DATA = HOST_BASE + 0x1_0000;
 export const MSI_ADDRESS = 0xfee0_0000;
