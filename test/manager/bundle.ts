@@ -29,7 +29,8 @@ export async function bundlePrograms(): Promise<Programs> {
     resolve: { conditions: CONDITIONS },
     ssr: {
       noExternal: true,
-      external: ['better-sqlite3'],
+      // Native code cannot be bundled.
+      external: ['better-sqlite3', '@resvg/resvg-js', 'koffi'],
       resolve: { conditions: CONDITIONS },
     },
     build: {

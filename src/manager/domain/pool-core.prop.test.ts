@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { demandOf } from '#testkit/core-pool';
 import { type Act, acts, healAll, newJudgedPool } from '#testkit/core-pool-acts';
-import { InvariantBroken, type JudgedInvariant, JudgedPool } from '#testkit/core-pool-judge';
+import { InvariantBroken, type JudgedInvariant, type JudgedPool } from '#testkit/core-pool-judge';
 import type { PoolFaults } from './pool-options.ts';
 import { FAILURE_REASONS } from './records.ts';
 

@@ -11,7 +11,7 @@ import type { Nanos } from '#base/units';
 import type { CreditWindow } from '#fabric/link-options';
 import type { ArrivedRun, ArrivedTlp, LinkPort, LinkUser, SlotState } from '#fabric/link-user';
 import { Session } from '#fabric/session';
-import { FlowClass, flowClassOf, Tlp } from '#pcie/tlp';
+import { type FlowClass, flowClassOf, Tlp } from '#pcie/tlp';
 import { decodeTlp, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { tlpToLine } from '#pcie/tlp-line';
 import { arrivedTlp } from '../arrived-tlp.ts';
