@@ -100,6 +100,8 @@ echo "$(cat asked)|\${COMPREPLY[*]-}"`;
     writeFileSync(path.join(folder, 'a b.pcapng'), '');
     expect(offered('dxpu decode a', ['dxpu', 'decode', 'a'], ':0\\n')).toContain('a b.pcapng');
     // Names beside the files, as of a link.
-    expect(offered('dxpu x a', ['dxpu', 'x', 'a'], 'ab\\tname\\n:0\\n')).toMatch(/\|ab .*a b\.pcapng/);
+    expect(offered('dxpu x a', ['dxpu', 'x', 'a'], 'ab\\tname\\n:0\\n')).toMatch(
+      /\|ab .*a b\.pcapng/,
+    );
   });
 });
