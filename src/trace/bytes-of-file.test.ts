@@ -92,6 +92,29 @@ describe('bytesOfFile', () => {
     expect(bytes.subarray(0, before).equals(content.subarray(0, before))).toBe(true);
   });
 
+  // All of a small file was lost: zlib keeps back what it has of a piece with a fault in it.
+  it('yields all that comes before damage, byte by byte', async () => {
+    const small = text(20_000);
+    const packed = gzipSync(small);
+    packed.fill(0xff, packed.length - 8);
+    const { bytes, error } = await readAll(await fileOf(packed));
+    expect(error?.message).toMatch(/is damaged after byte \d+/);
+    expect(error?.details['offset']).toBeGreaterThan(packed.length - 9);
+    expect(bytes.equals(small)).toBe(true);
+  });
+
+  // gzip itself lets it pass; here it took the whole file along.
+  it.each([text(20_000), content])(
+    'yields all of gzip with something else behind it',
+    async (all) => {
+      const packed = gzipSync(all);
+      const junk = Buffer.from('-- end of upload --');
+      const { bytes, error } = await readAll(await fileOf(Buffer.concat([packed, junk])));
+      expect(bytes.equals(all)).toBe(true);
+      expect(error?.details).toMatchObject({ offset: packed.length, trailing: true });
+    },
+  );
+
   it('has nothing of an empty file', async () => {
     expect(await readAll(await fileOf(Buffer.alloc(0)))).toEqual({
       bytes: Buffer.alloc(0),

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createGunzip, constants as zlib, type Gunzip } from 'node:zlib';
 import { DxpuError } from '#base/errors';
+import type { WarningCounts } from './warning-counts.ts';
 
 const CHUNK_BYTES = 1 << 20;
-/** Compressed bytes handed on at once: what a fault in them can take along. */
+/** Compressed bytes handed on at once. */
 const PACKED_BYTES = 1 << 15;
 
 export interface BytesOfFileOptions {
@@ -20,7 +21,8 @@ export interface BytesOfFileOptions {
  * known by its first two bytes, never by the name.
  *
  * A gzip file that is cut off or damaged yields all that can be unpacked and then throws a
- * `DxpuError` of code `data_loss`, with `details.offset`: how far into the packed file it got.
+ * `DxpuError` of code `data_loss`, with `details.offset`: how far into the packed file it got. So does
+ * one with something else behind its gzip data: see `isTrailing`.
  *
  * @throws DxpuError where the file cannot be opened or read.
  */
@@ -33,7 +35,7 @@ export async function* bytesOfFile(
     const first = await raw.next();
     if (first.done === true) return;
     if (first.value[0] === 0x1f && first.value[1] === 0x8b) {
-      yield* unpack(path, first.value, raw);
+      yield* unpack(path, options.signal, first.value, raw);
       return;
     }
     yield first.value;
@@ -115,56 +117,150 @@ function unreadable(path: string, thrown: unknown): DxpuError {
   });
 }
 
+/**
+ * Whether all of the file was unpacked, and only what lies behind its gzip data is none, as gzip itself
+ * lets pass: then it is counted as a warning.
+ */
+export function isTrailing(error: DxpuError, warnings: WarningCounts): boolean {
+  const { trailing, offset } = error.details;
+  if (trailing !== true) return false;
+  warnings.count('trailing-bytes', 'part behind the gzip data is no gzip and was passed over', {
+    place: `byte ${String(offset)} of the packed file`,
+  });
+  return true;
+}
+
 async function* unpack(
   path: string,
+  signal: AbortSignal | undefined,
   first: Uint8Array,
   rest: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
-  const unpacked: Uint8Array[] = [];
-  let failure: Error | undefined;
-  gunzip.on('data', (chunk: Uint8Array) => unpacked.push(chunk));
-  gunzip.on('error', (error) => {
-    failure = error;
-  });
-  let offset = 0;
-  async function* feed(packed: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
-    for (let from = 0; from < packed.length && failure === undefined; from += PACKED_BYTES) {
-      const piece = packed.subarray(from, from + PACKED_BYTES);
-      await written(gunzip, piece);
-      if (failure === undefined) offset += piece.length;
-      yield* unpacked.splice(0);
+  const unpacking = new Unpacking();
+  try {
+    yield* unpacking.feed(first, PACKED_BYTES);
+    if (unpacking.failure === undefined) {
+      for await (const packed of rest) {
+        yield* unpacking.feed(packed, PACKED_BYTES);
+        if (unpacking.failure !== undefined) break;
+      }
     }
+    const isDamaged = unpacking.failure !== undefined;
+    yield* unpacking.end();
+    if (unpacking.failure === undefined) return;
+    const ended = isDamaged ? yield* byBytes(path, signal, unpacking) : unpacking;
+    throw lossOf(path, ended.failure ?? unpacking.failure, ended.offset);
+  } finally {
+    unpacking.destroy();
   }
-  yield* feed(first);
-  for await (const packed of rest) {
-    yield* feed(packed);
-    if (failure !== undefined) break;
+}
+
+/**
+ * What a failed unpacking held back: zlib drops all that it has of a piece with a fault in it. So the
+ * file is unpacked again, from its beginning, as its state cannot be kept, and the last piece by bytes.
+ */
+async function* byBytes(
+  path: string,
+  signal: AbortSignal | undefined,
+  failed: Unpacking,
+): AsyncGenerator<Uint8Array, Unpacking, undefined> {
+  const again = new Unpacking(failed.count);
+  const raw = rawBytes(path, { signal });
+  try {
+    for await (const packed of raw) {
+      const known = Math.max(0, failed.offset - again.offset);
+      yield* again.feed(packed.subarray(0, known), PACKED_BYTES);
+      yield* again.feed(packed.subarray(known), 1);
+      if (again.failure !== undefined) break;
+    }
+    return again;
+  } finally {
+    again.destroy();
   }
-  if (failure === undefined) {
-    // All there is comes out first: ending a stream that was cut off would lose it.
-    await new Promise<void>((resolve) => {
-      gunzip.once('close', resolve);
-      gunzip.flush(zlib.Z_SYNC_FLUSH, resolve);
+}
+
+/** One run of zlib over a packed file. */
+class Unpacking {
+  readonly #gunzip: Gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
+  readonly #unpacked: Uint8Array[] = [];
+  #skipped: number;
+  /** Packed bytes taken without a fault. */
+  offset = 0;
+  /** Bytes unpacked. */
+  count = 0;
+  failure: Error | undefined;
+
+  /** The first `skipped` bytes unpacked are not given out. */
+  constructor(skipped = 0) {
+    this.#skipped = skipped;
+    this.#gunzip.on('data', (chunk: Uint8Array) => this.#unpacked.push(chunk));
+    this.#gunzip.on('error', (error) => {
+      this.failure = error;
     });
-    yield* unpacked.splice(0);
   }
-  if (failure === undefined) {
-    gunzip.end();
-    if (!gunzip.readableEnded) {
-      await Promise.race([once(gunzip, 'end'), once(gunzip, 'close')]).catch(() => undefined);
+
+  /** Hands on `step` bytes at once, until one such piece has a fault. */
+  async *feed(packed: Uint8Array, step: number): AsyncGenerator<Uint8Array, void, undefined> {
+    for (let from = 0; from < packed.length && this.failure === undefined; from += step) {
+      const piece = packed.subarray(from, from + step);
+      await written(this.#gunzip, piece);
+      if (this.failure === undefined) this.offset += piece.length;
+      if (this.#unpacked.length > 0) yield* this.#take();
     }
-    yield* unpacked.splice(0);
   }
-  gunzip.destroy();
-  if (failure !== undefined) {
-    const isCut = (failure as NodeJS.ErrnoException).code === 'Z_BUF_ERROR';
-    throw new DxpuError(
+
+  /** What is left; a file that is cut off fails here. */
+  async *end(): AsyncGenerator<Uint8Array, void, undefined> {
+    if (this.failure === undefined) {
+      // All there is comes out first: ending a stream that was cut off would lose it.
+      await new Promise<void>((resolve) => {
+        this.#gunzip.once('close', resolve);
+        this.#gunzip.flush(zlib.Z_SYNC_FLUSH, resolve);
+      });
+      yield* this.#take();
+    }
+    if (this.failure === undefined) {
+      this.#gunzip.end();
+      if (!this.#gunzip.readableEnded) {
+        const ends = [once(this.#gunzip, 'end'), once(this.#gunzip, 'close')];
+        await Promise.race(ends).catch(() => undefined);
+      }
+      yield* this.#take();
+    }
+  }
+
+  destroy(): void {
+    this.#gunzip.destroy();
+  }
+
+  *#take(): Generator<Uint8Array> {
+    for (const chunk of this.#unpacked.splice(0)) {
+      this.count += chunk.length;
+      const skipped = Math.min(this.#skipped, chunk.length);
+      this.#skipped -= skipped;
+      if (skipped < chunk.length) yield chunk.subarray(skipped);
+    }
+  }
+}
+
+function lossOf(path: string, failure: Error, offset: number): DxpuError {
+  const { code } = failure as NodeJS.ErrnoException;
+  // That the file begins as gzip is known: it is a later part that does not.
+  if (failure.message === 'incorrect header check') {
+    // The header is judged by two bytes, of which one was taken.
+    const from = offset - 1;
+    return new DxpuError(
       'data_loss',
-      `the gzip data of ${path} ${isCut ? 'ends too early, after' : 'is damaged after'} byte ${offset} of the packed file`,
-      { details: { file: path, offset }, cause: failure },
+      `behind the gzip data of ${path} is something else, from byte ${from} of the packed file on`,
+      { details: { file: path, offset: from, trailing: true }, cause: failure },
     );
   }
+  const what = code === 'Z_BUF_ERROR' ? 'ends too early, after' : 'is damaged after';
+  return new DxpuError(
+    'data_loss',
+    `the gzip data of ${path} ${what} byte ${offset} of the packed file`,
+    { details: { file: path, offset }, cause: failure },
+  );
 }
 
 /** Resolves when the piece is unpacked, or cannot be. */

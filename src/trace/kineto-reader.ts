@@ -12,6 +12,7 @@ import { KinetoPlaces } from './kineto-places.ts';
 import type { Timeline } from './timeline.ts';
 import { WORK_FLAG, WORK_KIND, type WorkKind } from './timeline.ts';
 import { TimelineBuilder } from './timeline-builder.ts';
+import type { WarningCounts } from './warning-counts.ts';
 
 const PHASE_COMPLETE = 0x58;
 const PHASE_METADATA = 0x4d;
@@ -117,6 +118,10 @@ export class KinetoReader implements EventsSink {
       'places that are not JSON were passed over, with the event at each',
       { place: `byte ${offset} of the JSON` },
     );
+  }
+
+  get warnings(): WarningCounts {
+    return this.#builder.warnings;
   }
 
   countTruncated(place: string): void {

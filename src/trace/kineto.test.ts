@@ -424,6 +424,17 @@ describe('readKineto', () => {
     });
   });
 
+  // It was taken for a loss, which makes the answer less sure.
+  it('warns of what lies behind the gzip data', async () => {
+    async function* source(): AsyncGenerator<Uint8Array> {
+      yield* pieces(kinetoText([kernel({ ts: 5 })]));
+      throw new DxpuError('data_loss', 'junk', { details: { trailing: true, offset: 77 } });
+    }
+    const { warnings } = await readKineto(source(), { file: 'trace.json' });
+    expect(warnings.map(({ code }) => code)).toContain('trailing-bytes');
+    expect(warnings.map(({ code }) => code)).not.toContain('truncated');
+  });
+
   it('passes other errors of the source on', async () => {
     async function* source(): AsyncGenerator<Uint8Array> {
       yield* pieces('{"traceEvents": [');

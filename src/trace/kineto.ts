@@ -6,6 +6,7 @@
  * events are passed over unparsed.
  */
 import { DxpuError } from '#base/errors';
+import { isTrailing } from './bytes-of-file.ts';
 import { type EventsEnd, JsonEvents } from './json-events.ts';
 import { KinetoReader } from './kineto-reader.ts';
 import type { Timeline } from './timeline.ts';
@@ -24,7 +25,8 @@ const RECORD = 'Record it with torch.profiler.profile(activities=[CPU, CUDA])';
  * ends with a `DxpuError` of code `data_loss`, what came before is used and a warning says so.
  *
  * Events that are not JSON are dropped, counted in the warning `damaged`; a file that ends too early is
- * used as far as it goes, with the warning `truncated`. Both name the first byte of the JSON text.
+ * used as far as it goes, with the warning `truncated`. Both name the first byte of the JSON text. What
+ * lies behind the data of a gzip file is passed over, with the warning `trailing-bytes`.
  *
  * @throws DxpuError `invalid_argument` where this is no Kineto trace, `failed_precondition` where it has
  * no GPU work, `data_loss` where nothing usable is left of it. The message names the file, the byte and
@@ -44,7 +46,7 @@ export async function readKineto(
     }
   } catch (thrown) {
     if (!(thrown instanceof DxpuError) || thrown.code !== 'data_loss') throw thrown;
-    loss = thrown;
+    if (!isTrailing(thrown, reader.warnings)) loss = thrown;
   }
   const end = events.end();
   if (loss !== undefined) reader.countTruncated(loss.message);

@@ -4,6 +4,7 @@
  * processes were profiled. It has no host side, so that nothing is known of calls and waits.
  */
 import { DxpuError } from '#base/errors';
+import { isTrailing } from './bytes-of-file.ts';
 import { csvFields } from './csv-line.ts';
 import { nvprofHead, nvprofUnits } from './nvprof-header.ts';
 import type { NvprofColumns, NvprofUnits } from './nvprof-header.ts';
@@ -14,6 +15,7 @@ import type { TextLine } from './text-lines.ts';
 import { TimelineBuilder } from './timeline-builder.ts';
 import { WORK_FLAG, WORK_KIND } from './timeline.ts';
 import type { Timeline, WorkKind } from './timeline.ts';
+import type { WarningCounts } from './warning-counts.ts';
 
 const RECORD =
   'Record with nvprof --print-gpu-trace --csv --log-file OUT.csv COMMAND, and give OUT.csv';
@@ -47,7 +49,7 @@ export async function readNvprof(file: string, options: ReadOptions = {}): Promi
   } catch (error) {
     // What a damaged gzip file yields up to the damage is of use.
     if (!(error instanceof DxpuError) || error.code !== 'data_loss') throw error;
-    reader.cutShort(error.message);
+    if (!isTrailing(error, reader.warnings)) reader.cutShort(error.message);
   }
   return reader.finish();
 }
@@ -99,6 +101,10 @@ class NvprofReader {
     }
     if (this.#units === undefined) this.#takeUnits(this.#columns, fields, line);
     else this.#takeRow(this.#columns, this.#units, fields);
+  }
+
+  get warnings(): WarningCounts {
+    return this.#builder.warnings;
   }
 
   cutShort(message: string): void {
