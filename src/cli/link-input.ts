@@ -32,15 +32,45 @@ export function profileOf({ rttNs, ...input }: LinkInput): LinkProfile {
       { details: { field: 'rttNs', value: rttNs } },
     );
   }
-  return linkProfile({ ...input, addedRttNs: rttNs - nativeRttNs });
+  try {
+    return linkProfile({ ...input, addedRttNs: rttNs - nativeRttNs });
+  } catch (error) {
+    const { field, most } = DxpuError.from(error).details;
+    if (field !== 'addedRttNs' || typeof most !== 'number') throw error;
+    throw new DxpuError(
+      'invalid_argument',
+      `rttNs is ${inUnit(rttNs)}: must be at most ${inUnit(most)} more than the native round trip, ${formatDuration(nativeRttNs)}`,
+      { details: { field: 'rttNs', value: rttNs }, cause: error },
+    );
+  }
 }
 
 /** What is wrong with the field, without the field. */
 export function complaint(error: unknown): { readonly field: string; readonly text: string } {
   const { message, details } = DxpuError.from(error);
-  const { field } = details;
+  const { field, value, least, most } = details;
+  if (typeof field === 'string' && typeof least === 'number' && typeof most === 'number') {
+    // In units where the option has them: the profile itself counts ns and Gb/s.
+    const words = wordsOf(field);
+    if (words !== undefined) {
+      const text = `is ${words(Number(value))}: must be from ${words(least)} to ${words(most)}`;
+      return { field, text };
+    }
+  }
   return {
     field: typeof field === 'string' ? field : '',
     text: message.replace(/^(?:link profile: )?\w+ (?=is )/, ''),
   };
+}
+
+function wordsOf(field: string): ((value: number) => string) | undefined {
+  if (field.endsWith('Ns')) return inUnit;
+  return field === 'networkGbps' ? (gbps) => `${gbps} Gbit/s` : undefined;
+}
+
+/** All of its digits, as a bound may be missed by little. */
+function inUnit(ns: number): string {
+  if (ns >= 1e9) return `${ns / 1e9} s`;
+  if (ns >= 1e6) return `${ns / 1e6} ms`;
+  return ns >= 1e3 ? `${ns / 1e3} us` : `${ns} ns`;
 }

@@ -52,8 +52,14 @@ describe('the links of options', () => {
     [{ mrrs: 100 }, /^--mrrs is 100: must be/],
     [{ lanes: 3 }, /^--lanes is 3: must be/],
     [{ mps: 64 }, /^--mps is 64: must be/],
-    [{ network: 0 }, /^--network is 0: must be/],
-    [{ nativeRtt: 0 }, /^--native-rtt is 0: must be/],
+    // In ns and Gb/s, without a unit; and of --added-rtt where --rtt was given.
+    [{ network: 0 }, /^--network is 0 Gbit\/s: must be from 0\.001 Gbit\/s to 100000 Gbit\/s$/],
+    [{ nativeRtt: 0 }, /^--native-rtt is 0 ns: must be from 1 ns to 1 s$/],
+    [{ addedRtt: 1.5e9 }, /^--added-rtt is 1\.5 s: must be from 0 ns to 1 s$/],
+    [
+      { rtt: 9_007_199_254_740_992 },
+      /^--rtt is 9007199\.25\d* s: must be at most 1 s more than the native round trip, 1\.2 us$/,
+    ],
   ])('names the option that is wrong: %j', async (options, message) => {
     const error = await refusal(options);
     expect(error).toBeInstanceOf(UsageError);

@@ -82,7 +82,8 @@ export function namedLinkProfile(name: string): LinkProfile {
 
 /**
  * A full profile from what the caller set, checked. Throws `DxpuError` `invalid_argument` that names
- * the wrong field (`details.field`), its value and what is allowed; an unknown field is wrong too.
+ * the wrong field (`details.field`), its value and what is allowed (a range in `details` too, as `least`
+ * and `most`); an unknown field is wrong too.
  */
 export function linkProfile(input: LinkProfileInput): LinkProfile {
   const { extends: baseName, ...own } = input;
@@ -149,15 +150,21 @@ function checkRange(
 ): void {
   const value = profile[field];
   if (value >= least && value <= most && (!whole || Number.isInteger(value))) return;
-  fail(field, value, `must be ${whole ? 'a whole number ' : ''}from ${least} to ${most}`);
+  const range = `${whole ? 'a whole number ' : ''}from ${least} to ${most}`;
+  fail(field, value, `must be ${range}`, { least, most });
 }
 
-function fail(field: string, value: unknown, problem: string): never {
+function fail(
+  field: string,
+  value: unknown,
+  problem: string,
+  bounds?: { readonly least: number; readonly most: number },
+): never {
   throw new DxpuError(
     'invalid_argument',
     `link profile: ${field} is ${String(value)}: ${problem}`,
     {
-      details: { field, value },
+      details: { field, value, ...bounds },
     },
   );
 }
