@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DxpuError } from '#base/errors';
 import { isIdentityName } from '#identity/identity';
-import { OUTPUT_FORMATS, type OutputFormat, parseOutputFormat } from './output.ts';
+import { OUTPUT_FORMATS, parseOutputFormat, UsageError } from './output.ts';
 import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
 
 /** Wraps a parser so that its complaint is one of usage. */
@@ -21,11 +21,21 @@ export const whole = (low: number, high: number): ((text: string) => number) =>
   checked((text) => parseWhole(text, low, high));
 /** What `--output` takes of some commands: those that have it in an `--output` of their own. */
 export const CSV = 'csv';
-export const outputFormat = checked((text: string): OutputFormat | typeof CSV => {
-  const format = parseOutputFormat(text);
-  if (format !== undefined || text === CSV) return format ?? CSV;
-  throw new DxpuError('invalid_argument', `Allowed choices are ${OUTPUT_FORMATS.join(', ')}.`);
-});
+/** A word that is none of them stays as it is: which there are is known with the command. */
+export const outputFormat = (text: string): string => parseOutputFormat(text) ?? text;
+
+/** Throws where the command, with an `--output` of its own or without, has no such form. */
+export function checkOutputFormat(format: unknown, own: Option | undefined): void {
+  const choices: readonly string[] = own?.argChoices ?? OUTPUT_FORMATS;
+  if (typeof format === 'string' && choices.includes(format)) return;
+  if (format === CSV) {
+    throw new UsageError('--output csv is not a form of this command; see --help');
+  }
+  throw new UsageError(
+    `option '--output <format>' argument '${String(format)}' is invalid. ` +
+      `Allowed choices are ${choices.join(', ')}; see --help`,
+  );
+}
 export const name = checked(parseName);
 /** Any text but an empty one, which is more often a variable that is not set than a wish. */
 export const filled = checked((text: string): string => {

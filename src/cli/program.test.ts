@@ -99,6 +99,18 @@ describe('defaults in help', () => {
   });
 });
 
+describe('a form of output that there is not', () => {
+  // csv was missing in the list of predict.
+  it.each([
+    [['predict', '--example', '--output', 'xml'], 'Allowed choices are table, json, yaml, csv'],
+    [['decode', '-', '--output', 'xml'], 'Allowed choices are table, json, yaml;'],
+    [['decode', '-', '--output', 'csv'], '--output csv is not a form of this command'],
+  ])('is refused with those there are: %j', async (argv, message) => {
+    const program = buildProgram();
+    await expect(program.parseAsync(argv, { from: 'user' })).rejects.toThrow(message);
+  });
+});
+
 describe('an empty value', () => {
   const demand = ['--gpus', '1', '--host', 'h1'];
 

@@ -8,7 +8,7 @@ import { addPool, poolCommand } from './program-pool.ts';
 import { addPredict } from './program-predict.ts';
 import { addCertificates, addTools } from './program-tools.ts';
 import {
-  CSV,
+  checkOutputFormat,
   duration,
   examples,
   outputFormat,
@@ -46,9 +46,7 @@ export function buildProgram(): Command {
     .addOption(new Option('--debug', 'show where an error comes from; $DXPU_DEBUG'))
     .hook('preAction', (_program, command) => {
       const own = command.options.find(({ long }) => long === '--output');
-      if (program.opts()['output'] === CSV && own === undefined) {
-        throw new UsageError(`--output csv is not a form of this command; see --help`);
-      }
+      checkOutputFormat(program.opts()['output'], own);
     });
   examples(program, [
     'dxpu up                             # a whole pool on this machine, in the background',

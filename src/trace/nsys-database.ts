@@ -3,13 +3,16 @@
  * one, and SQLite's complaints as errors that name file, table and row.
  *
  * Nothing in the file is trusted: its schema cannot call functions, a table that yields more rows than
- * its bytes could hold is refused, and values may be of any type.
+ * its bytes could hold is refused, and values may be of any type. Nothing is written beside it: see
+ * `sqlite-copy.ts`.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { DxpuError } from '#base/errors';
 import type { ReadOptions } from './read-options.ts';
 import { breathe } from './read-options.ts';
+import type { SqliteCopy } from './sqlite-copy.ts';
+import { sqliteCopy } from './sqlite-copy.ts';
 
 /** A value as SQLite stores it; integers beyond 2^53 are rounded. */
 export type SqlValue = number | string | Uint8Array | null;
@@ -22,6 +25,7 @@ export class NsysDatabase {
   readonly #db: Sqlite.Database;
   readonly #options: ReadOptions;
   readonly #bytes: number;
+  readonly #copy: SqliteCopy | undefined;
   readonly #columns = new Map<string, ReadonlySet<string>>();
   #rowsDone = 0;
   #rowsExpected = 1;
@@ -30,10 +34,15 @@ export class NsysDatabase {
   constructor(file: string, options: ReadOptions = {}) {
     this.file = file;
     this.#options = options;
-    this.#bytes = checkedSize(file);
+    const { size, header } = checkedHeader(file);
+    this.#copy = sqliteCopy(file, header);
+    this.#bytes = this.#copy?.bytes ?? size;
     try {
-      this.#db = new Sqlite(file, { readonly: true, fileMustExist: true });
+      // Changes that are not in the file yet are taken into the copy.
+      const readonly = this.#copy === undefined;
+      this.#db = new Sqlite(this.#copy?.file ?? file, { readonly, fileMustExist: true });
     } catch (error) {
+      this.#copy?.remove();
       throw this.#refusal(error, 'opening it');
     }
     try {
@@ -47,13 +56,16 @@ export class NsysDatabase {
         this.#columns.set(name, new Set(columns.map(([column]) => String(column))));
       }
     } catch (error) {
-      this.#db.close();
+      this.close();
       throw this.#refusal(error, 'reading its list of tables');
     }
+    // SQLite has open what it needs: nothing is left even where this process is killed.
+    if (process.platform !== 'win32') this.#copy?.remove();
   }
 
   close(): void {
     this.#db.close();
+    this.#copy?.remove();
   }
 
   tables(): string[] {
@@ -170,8 +182,8 @@ export class NsysDatabase {
   }
 }
 
-/** The size of the file, after a look at the header: SQLite itself notices a lost end only when it gets there. */
-function checkedSize(file: string): number {
+/** The size of the file and its header, looked at: SQLite itself notices a lost end only when it gets there. */
+function checkedHeader(file: string): { readonly size: number; readonly header: Uint8Array } {
   const header = new Uint8Array(HEADER_BYTES);
   let size: number;
   let read: number;
@@ -201,7 +213,7 @@ function checkedSize(file: string): number {
       { details: { file, byte: size } },
     );
   }
-  return size;
+  return { size, header };
 }
 
 function literal(text: string): string {
