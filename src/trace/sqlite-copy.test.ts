@@ -77,7 +77,9 @@ it('a journal left behind is rolled back, in the copy', async () => {
   const db = new Sqlite(file);
   // So small that changes reach the file before they are committed.
   db.pragma('cache_size = 1');
-  db.exec(`BEGIN; UPDATE ${KERNEL} SET start = start + 1; DELETE FROM ${KERNEL} WHERE start > 9000`);
+  db.exec(
+    `BEGIN; UPDATE ${KERNEL} SET start = start + 1; DELETE FROM ${KERNEL} WHERE start > 9000`,
+  );
   for (const ending of ['', '-journal']) copyFileSync(`${file}${ending}`, `${trace}${ending}`);
   db.close();
   expect(await workOf(trace)).toBe(2000);

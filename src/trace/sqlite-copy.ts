@@ -3,7 +3,7 @@
  * a journal that a writer left behind is rolled back into the file first. Such a file is read as a copy
  * in a temporary folder, with what lies beside it, so that the folder of the trace stays as it is.
  */
-import { constants, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, constants, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
@@ -39,6 +39,8 @@ export function sqliteCopy(file: string, header: Uint8Array): SqliteCopy | undef
     let bytes = 0;
     for (const ending of ['', ...beside]) {
       copyFileSync(`${file}${ending}`, `${copy}${ending}`, constants.COPYFILE_FICLONE);
+      // The mode is copied too, and the trace may be read-only.
+      chmodSync(`${copy}${ending}`, 0o600);
       bytes += sizeOf(`${copy}${ending}`);
     }
     return { file: copy, bytes, remove };
