@@ -1,37 +1,18 @@
 /** The picture and the page `dxpu predict` writes. What draws them is slow to load. */
 import { MAX_PLOTTED } from '#perfmodel/answer-words';
 import type { Prediction } from '#perfmodel/prediction';
+import { checkTargets, drawnAs, type FileOptions } from './answer-targets.ts';
 import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
-import { checkTarget, writeWhole } from './whole-file.ts';
-
-export interface FileOptions {
-  readonly plot?: string;
-  readonly html?: string;
-}
+import { writeWhole } from './whole-file.ts';
 
 /** Before any work: fails with what will not go. `count` is how many predictions there will be. */
-export function checkFiles(
-  { plot, html }: FileOptions,
-  inputs: readonly string[],
-  count: number,
-): void {
-  if (plot !== undefined) {
-    if (!/\.(?:svg|png)$/i.test(plot)) {
-      throw new UsageError(`--plot ${plot}: a name ending in .svg or .png says what to draw`);
-    }
-    if (count > MAX_PLOTTED) {
-      throw new UsageError(
-        `--plot draws at most ${MAX_PLOTTED} traces and links together, not ${count}: --html takes any number`,
-      );
-    }
-    checkTarget(plot, inputs);
-  }
-  if (html !== undefined) {
-    if (!/\.html?$/i.test(html)) {
-      throw new UsageError(`--html ${html}: the name of a page ends in .html`);
-    }
-    checkTarget(html, inputs);
+export function checkFiles(options: FileOptions, inputs: readonly string[], count: number): void {
+  checkTargets(options, inputs);
+  if (options.plot !== undefined && count > MAX_PLOTTED) {
+    throw new UsageError(
+      `--plot draws at most ${MAX_PLOTTED} traces and links together, not ${count}: --html takes any number`,
+    );
   }
 }
 
@@ -55,8 +36,5 @@ async function picture(
   predictions: readonly Prediction[],
 ): Promise<string | Uint8Array> {
   const { answerPlot } = await import('#perfmodel/answer-plot');
-  const svg = answerPlot(predictions);
-  if (!/\.png$/i.test(file)) return svg;
-  const { pngOf } = await import('#report/png');
-  return pngOf(svg);
+  return drawnAs(file, answerPlot(predictions));
 }

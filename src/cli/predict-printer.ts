@@ -6,25 +6,9 @@ import { summaryText } from '#perfmodel/answer-summary';
 import { answerText, type TextStyle } from '#perfmodel/answer-text';
 import type { Prediction } from '#perfmodel/prediction';
 import { jsonText, type OutputFormat, printData, printLine } from './output.ts';
+import { type Terminal, terminal } from './terminal.ts';
 
 export type PredictFormat = OutputFormat | 'csv';
-
-export interface Terminal {
-  readonly columns: number;
-  readonly colours: boolean;
-}
-
-const USUAL_COLUMNS = 80;
-
-/** Of stdout; elsewhere than on a terminal `$COLUMNS`, or 80. */
-export function terminal(): Terminal {
-  const { columns, isTTY } = process.stdout;
-  const asked = Number(process.env['COLUMNS']);
-  return {
-    columns: columns ?? (Number.isInteger(asked) && asked > 0 ? asked : USUAL_COLUMNS),
-    colours: isTTY && (process.env['NO_COLOR'] ?? '') === '',
-  };
-}
 
 /** JSON and CSV lines at once; a table and YAML at the end, as they are one thing. */
 export class PredictPrinter {

@@ -3,11 +3,10 @@
  * a round trip without a limit is `inf`, one that cannot be reached is empty. Characters that could act
  * on a terminal, as names in a trace may have them, are `�`.
  */
-import { plainText } from '#report/text-width';
+import { type CsvCell, csvLine } from '#report/csv-line';
 import type { Budget, Causes, Prediction } from './prediction.ts';
 
-type Cell = string | number | null | undefined;
-type Column = readonly [string, (prediction: Prediction) => Cell];
+type Column = readonly [string, (prediction: Prediction) => CsvCell];
 
 const COLUMNS: readonly Column[] = [
   ['file', ({ trace }) => trace.file],
@@ -60,7 +59,7 @@ function columnsFor(first: Prediction): Column[] {
   return [...COLUMNS, ...budgets];
 }
 
-function maxRtt(budget: Budget | undefined, estimate: 'replay' | 'additive'): Cell {
+function maxRtt(budget: Budget | undefined, estimate: 'replay' | 'additive'): CsvCell {
   if (budget?.[`${estimate}Reason`] === 'unlimited') return 'inf';
   return budget?.[`${estimate}MaxRttNs`];
 }
@@ -76,13 +75,8 @@ export class AnswerCsv {
     const header = this.#columns === undefined ? [columnsFor(first)] : [];
     const columns = (this.#columns ??= header[0] ?? []);
     return [
-      ...header.map((all) => all.map(([name]) => quoted(name)).join(',')),
-      ...predictions.map((one) => columns.map(([, cell]) => quoted(cell(one))).join(',')),
+      ...header.map((all) => csvLine(all.map(([name]) => name))),
+      ...predictions.map((one) => csvLine(columns.map(([, cell]) => cell(one)))),
     ];
   }
-}
-
-function quoted(cell: Cell): string {
-  const text = cell === null || cell === undefined ? '' : plainText(String(cell));
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,15 +1,15 @@
-import * as os from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { DxpuError } from '#base/errors';
 import type { Prediction } from '#perfmodel/prediction';
 import type { SyntheticName } from '#trace/synthetic';
 import { printNote, reportError, UsageError } from '../output.ts';
-import { checkFiles, type FileOptions, writeFiles } from '../predict-files.ts';
+import type { FileOptions } from '../answer-targets.ts';
+import { checkFiles, writeFiles } from '../predict-files.ts';
 import { jobName, type PredictJob } from '../predict-job.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { type PredictFormat, PredictPrinter } from '../predict-printer.ts';
-import { Progress } from '../progress.ts';
-import { type Outcome, runJobs, type WorkerLike } from '../worker-pool.ts';
+import { type EndSignal, EXIT_SIGNALS, runWatched } from '../watched-run.ts';
+import type { Outcome, WorkerLike } from '../worker-pool.ts';
 
 export interface PredictCommandOptions extends LinkOptions, FileOptions {
   readonly sharing: number;
@@ -23,12 +23,6 @@ export interface PredictCommandOptions extends LinkOptions, FileOptions {
   readonly debug?: boolean;
 }
 
-const PROGRESS_EVERY_MS = 100;
-/** Traces in work that the progress names. */
-const MAX_STEPS = 3;
-/** What shells report of a process that a signal ended. */
-const EXIT_SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
-
 /** `startWorker` is for tests. */
 export async function predict(
   files: readonly string[],
@@ -38,27 +32,12 @@ export async function predict(
   const jobs = await jobsOf(files, options);
   checkFiles(options, files, jobs.length * (jobs[0]?.links.length ?? 0));
   const run = new PredictRun(jobs, options);
-  const stop = new AbortController();
-  let signalled: keyof typeof EXIT_SIGNALS | undefined;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    signalled = signal === 'SIGTERM' ? 'SIGTERM' : 'SIGINT';
-    stop.abort();
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
-  const timer = setInterval(() => run.tellProgress(), PROGRESS_EVERY_MS);
-  try {
-    await runJobs<Prediction[]>(jobs, {
-      workers: os.availableParallelism(),
-      start: startWorker,
-      onProgress: (job, step, share) => run.atStep(job, step, share),
-      onEnd: (job) => run.atEnd(job),
-      onOutcome: (job, outcome) => run.take(job, outcome),
-      signal: stop.signal,
-    });
-  } finally {
-    clearInterval(timer);
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, onSignal);
-  }
+  const signalled = await runWatched<Prediction[]>(jobs, {
+    start: startWorker,
+    nameOf: (job) => run.nameOf(job),
+    isWatched: run.isWatched,
+    onOutcome: (job, outcome) => run.take(job, outcome),
+  });
   await run.end(signalled);
 }
 
@@ -96,52 +75,29 @@ class PredictRun {
   readonly #jobs: readonly PredictJob[];
   readonly #options: PredictCommandOptions;
   readonly #printer: PredictPrinter;
-  readonly #progress: Progress | undefined;
   readonly #predictions: Prediction[] = [];
   readonly #errors: DxpuError[] = [];
-  readonly #steps = new Map<number, string>();
-  #ended = 0;
   #told = 0;
 
   constructor(jobs: readonly PredictJob[], options: PredictCommandOptions) {
     this.#jobs = jobs;
     this.#options = options;
     this.#printer = new PredictPrinter(options.output, jobs.length === 1);
-    const isLong = options.example === undefined;
-    const isWatched = isLong && (process.stderr.isTTY || options.output === 'table');
-    this.#progress = isWatched ? new Progress(process.stderr) : undefined;
   }
 
-  atStep(job: number, step: string, share: number): void {
-    const done = share > 0 ? ` ${Math.floor(100 * share)} %` : '';
-    this.#steps.set(job, `${step} ${this.#nameOf(job)}${done}`);
-  }
-
-  atEnd(job: number): void {
-    this.#steps.delete(job);
-    this.#ended += 1;
-  }
-
-  tellProgress(): void {
-    if (this.#steps.size === 0) return;
-    this.#progress?.tell(() => {
-      const steps = [...this.#steps.values()];
-      const more = steps.length > MAX_STEPS ? [`${steps.length - MAX_STEPS} more`] : [];
-      const now = [...steps.slice(0, MAX_STEPS), ...more].join(', ');
-      const { length } = this.#jobs;
-      return length === 1 ? now : `${this.#ended} of ${length} done; ${now}`;
-    });
+  get isWatched(): boolean {
+    const { example, output } = this.#options;
+    return example === undefined && (process.stderr.isTTY || output === 'table');
   }
 
   take(job: number, outcome: Outcome<Prediction[]>): void {
     this.#told += 1;
-    this.#progress?.clear();
     if ('result' in outcome) {
       this.#predictions.push(...outcome.result);
       this.#printer.add(outcome.result);
       return;
     }
-    const error = named(this.#nameOf(job), outcome.error);
+    const error = named(this.nameOf(job), outcome.error);
     this.#errors.push(error);
     if (this.#jobs.length === 1) return;
     const { output, debug } = this.#options;
@@ -149,8 +105,7 @@ class PredictRun {
   }
 
   /** The rest of what is printed and written. Throws the error of a trace that was the only one. */
-  async end(signalled: keyof typeof EXIT_SIGNALS | undefined): Promise<void> {
-    this.#progress?.clear();
+  async end(signalled: EndSignal | undefined): Promise<void> {
     const [error] = this.#errors;
     if (error !== undefined && this.#jobs.length === 1) throw error;
     await this.#printer.end();
@@ -169,7 +124,7 @@ class PredictRun {
     for (const file of written) printNote(`wrote ${file}`);
   }
 
-  #nameOf(job: number): string {
+  nameOf(job: number): string {
     const one = this.#jobs[job];
     return one === undefined ? '' : jobName(one);
   }
