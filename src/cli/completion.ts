@@ -163,6 +163,9 @@ async function valuesOf(taker: Option | Argument, place: Place): Promise<Complet
     case '--key':
     case 'file':
     case 'trace':
+    case '--nodes':
+    case '--pods':
+    case '--jobs':
     case '--plot':
     case '--html':
       return { directive: FILES, values: [] };

@@ -16,6 +16,8 @@ describe('asking for help', () => {
 
   it('of a command that is there is left alone, help COMMAND becomes COMMAND --help', () => {
     expect(words('accel', 'run', 'x', '--help')).toEqual(['accel', 'run', 'x', '--help']);
+    const valued = ['simulate', '--nodes', 'n.csv', '--help'];
+    expect(words(...valued), 'regression: n.csv was taken for a command').toEqual(valued);
     expect(words('decode', 'help')).toEqual(['decode', 'help']);
     expect(words('help')).toEqual(['--help']);
     expect(words('help', 'accel', 'run')).toEqual(['accel', 'run', '--help']);

@@ -25,14 +25,21 @@ export function withHelpWords(program: Command, argv: readonly string[]): readon
   return isHelp ? [...names, '--help'] : argv;
 }
 
-/** What is neither an option nor the value of one of the options that all commands have. */
+/** What is neither an option nor the value of an option, of the program or of the commands named so far. */
 function wordsOf(program: Command, argv: readonly string[]): string[] {
   const words: string[] = [];
+  let command = program;
+  const known = [...program.options];
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? '';
     if (word === '--') break;
-    if (!word.startsWith('-')) words.push(word);
-    else if (program.options.some((one) => one.required && one.long === word)) at++;
+    if (!word.startsWith('-')) {
+      words.push(word);
+      const next = command.commands.find((one) => one.name() === word);
+      if (next === undefined) continue;
+      command = next;
+      known.push(...next.options);
+    } else if (known.some((one) => one.required && [one.long, one.short].includes(word))) at++;
   }
   return words;
 }

@@ -6,8 +6,8 @@ import { buildProgram } from './program.ts';
 function* commandsOf(parent: Command, prefix: string): Generator<[string, Command]> {
   for (const command of parent.commands) {
     const name = `${prefix}${command.name()}`;
-    // `dxpu box` does something by itself and has a command below it.
-    if (command.commands.length === 0 || name === 'box') yield [name, command];
+    // These do something by themselves and have a command below them.
+    if (command.commands.length === 0 || ['box', 'simulate'].includes(name)) yield [name, command];
     yield* commandsOf(command, `${name} `);
   }
 }
@@ -46,6 +46,8 @@ describe('the command tree', () => {
       'fault link',
       'accel run',
       'predict',
+      'simulate',
+      'simulate merge',
       'bandwidth',
       'decode',
       'replay',

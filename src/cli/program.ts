@@ -6,6 +6,7 @@ import { Argument, Command, Option } from 'commander';
 import { OUTPUT_FORMATS, UsageError } from './output.ts';
 import { addPool, poolCommand } from './program-pool.ts';
 import { addPredict } from './program-predict.ts';
+import { addSimulate } from './program-simulate.ts';
 import { addCertificates, addTools } from './program-tools.ts';
 import {
   checkOutputFormat,
@@ -60,6 +61,7 @@ export function buildProgram(): Command {
   addControl(program);
   addAccel(program);
   addPredict(program);
+  addSimulate(program);
   addTools(program);
   addCertificates(program);
   program

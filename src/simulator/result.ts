@@ -87,12 +87,32 @@ const fewest = z.strictObject({
   seeds: count,
   demandGpus: z.number().nonnegative(),
   sharePct: percent,
-  gpus: count,
-  servers: count,
+  gpus: count.nullable().describe('null: not even four times the hardware of the list serves it.'),
+  servers: count.nullable(),
+});
+
+/** A list that was read: `sha256` of its bytes, and how many entries it has. */
+const input = z.strictObject({
+  role: z.enum(['nodes', 'pods', 'jobs']),
+  name: z.string(),
+  sha256: z.string(),
+  entries: count,
+  synthetic: z.boolean().describe('Made up: no cluster has such a list.'),
+});
+
+/** Runs of one part of a study, to be merged with the others: it has no summary. */
+const shard = z.strictObject({
+  part: z.int().positive(),
+  of: z.int().positive(),
+  study: z.string().describe('The same for all parts of one study, and for nothing else.'),
+  runs: count.describe('Of the whole study.'),
+  fewest: count.nullable().describe('Of the whole study; null if not asked for.'),
 });
 
 export const simulateResult = z.strictObject({
   schema: z.literal(RESULT_SCHEMA),
+  shard: shard.optional(),
+  inputs: z.array(input).optional(),
   runs: z.array(run),
   summary: z.array(summaryRow),
   fewest: z.array(fewest).optional(),
@@ -102,6 +122,7 @@ export type SimulateResult = z.infer<typeof simulateResult>;
 export type SimulateRun = z.infer<typeof run>;
 export type SummaryRow = z.infer<typeof summaryRow>;
 export type FewestRow = z.infer<typeof fewest>;
+export type InputRow = z.infer<typeof input>;
 
 /** What names a run: those that differ in seed alone are averaged. */
 export interface RunName {

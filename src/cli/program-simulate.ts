@@ -1,0 +1,278 @@
+/** The command that simulates clusters, and the one that merges its parts. */
+import { type Command, Option } from 'commander';
+import { DxpuError } from '#base/errors';
+import { UsageError, OUTPUT_FORMATS } from './output.ts';
+import { checked, CSV, examples, filled, several, whole } from './program-options.ts';
+
+/** Of the simulator, which is not loaded for help. */
+export const POLICY_NAMES = [
+  'random',
+  'dot-product',
+  'gpu-clustering',
+  'gpu-packing',
+  'best-fit',
+  'fgd',
+  'first-fit',
+  'placement',
+] as const;
+export const DESIGN_NAMES = ['server', 'pool'] as const;
+export const REACH_NAMES = ['rack', 'pod', 'datacenter'] as const;
+export const CONSTRAINT_NAMES = ['any', 'same-box', 'nvlink'] as const;
+
+const MOST_SEEDS = 10_000;
+
+function bad(message: string): DxpuError {
+  return new DxpuError('invalid_argument', message);
+}
+
+/** Values between commas, each once. */
+function listOf<T>(parse: (text: string) => T): (text: string) => readonly T[] {
+  return checked((text) => [...new Set(text.split(',').map((word) => parse(word.trim())))]);
+}
+
+/** Some of `names`, between commas; the shell completes one. */
+function namesOption(flags: string, text: string, names: readonly string[]): Option {
+  return new Option(flags, text).choices(names).argParser(
+    listOf((word) => {
+      if (names.includes(word)) return word;
+      throw bad(`${JSON.stringify(word)} is none of ${names.join(', ')}.`);
+    }),
+  );
+}
+
+/** Numbers between commas, `low` to `high`, whole ones unless told otherwise. */
+function numbersOption(
+  flags: string,
+  text: string,
+  usual: number,
+  [low, high]: readonly [number, number],
+  isWhole = true,
+): Option {
+  return new Option(flags, text).default([usual], String(usual)).argParser(
+    listOf((word) => {
+      const value = /^\d+(?:\.\d+)?$/.test(word) ? Number(word) : Number.NaN;
+      if (value >= low && value <= high && (!isWhole || Number.isSafeInteger(value))) return value;
+      const what = isWhole ? 'a whole number' : 'a number';
+      throw bad(`${JSON.stringify(word)} is not ${what} from ${low} to ${high}.`);
+    }),
+  );
+}
+
+/** `42`, `42..51`, and several between commas. */
+export function parseSeeds(text: string): readonly number[] {
+  const seeds = text.split(',').flatMap((word) => {
+    const match = /^\s*(\d+)(?:\.\.(\d+))?\s*$/.exec(word);
+    const low = Number(match?.[1]);
+    const high = Number(match?.[2] ?? match?.[1]);
+    if (match === null || !Number.isSafeInteger(high) || low > high) {
+      throw bad(`${JSON.stringify(word)} is no seed and no range of seeds: as in 42 or 42..51.`);
+    }
+    if (high - low >= MOST_SEEDS) throw bad(`More than ${MOST_SEEDS} seeds: split them up.`);
+    return Array.from({ length: high - low + 1 }, (_, at) => low + at);
+  });
+  return [...new Set(seeds)];
+}
+
+function parseShard(text: string): { part: number; of: number } {
+  const match = /^(\d+)\/(\d+)$/.exec(text);
+  const [part, of] = [Number(match?.[1]), Number(match?.[2])];
+  if (part >= 1 && part <= of && of <= 1_000_000) return { part, of };
+  throw bad(`${JSON.stringify(text)} is no part of a whole: as in 3/40, from 1/40 to 40/40.`);
+}
+
+/** `CLASS=VALUE`; a class may have `=` itself. */
+function parsePair(text: string): { name: string; value: string } {
+  const at = text.lastIndexOf('=');
+  if (at > 0 && at < text.length - 1) return { name: text.slice(0, at), value: text.slice(at + 1) };
+  throw bad(`${JSON.stringify(text)} is not CLASS=VALUE, as in vgg16=4.5.`);
+}
+
+const parseOverheadOf = (text: string): { name: string; pct: number } => {
+  const { name, value } = parsePair(text);
+  const pct = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (pct <= 10_000) return { name, pct };
+  throw bad(`${JSON.stringify(value)} is no overhead in percent, as in 4.5.`);
+};
+
+const plotOption = (): Option =>
+  new Option('--plot <file>', 'draw the answer, as .svg or .png').argParser(filled);
+const htmlOption = (): Option =>
+  new Option('--html <file>', 'write one self-contained page').argParser(filled);
+// Parsed by the program, which has it for all commands; here for its one more choice.
+const outputOption = (): Option =>
+  new Option('--output <format>', 'how results and errors are printed').choices([
+    ...OUTPUT_FORMATS,
+    CSV,
+  ]);
+
+export function addSimulate(program: Command): void {
+  const simulate = program
+    .command('simulate')
+    .description('what a cluster holds: GPUs fixed into servers, and the same GPUs pooled')
+    .option('--nodes <file>', 'machines, CSV: sn, cpu_milli, memory_mib, gpu, model', filled)
+    .option(
+      '--pods <file>',
+      'requests, CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli',
+      filled,
+    )
+    .option(
+      '--jobs <file>',
+      'timed jobs in place of requests, CSV: job_id, num_gpu, submit_time, duration (ms)',
+      filled,
+    )
+    .option('--timed', 'run the requests of --pods by their own times')
+    .option('--example', 'made-up lists instead of files; with --timed, made-up jobs')
+    .addOption(
+      namesOption('--policy <names>', 'who goes where', POLICY_NAMES).default(
+        ['fgd', 'best-fit'],
+        'fgd,best-fit',
+      ),
+    )
+    .addOption(
+      namesOption('--design <names>', 'servers, a pool, or both', DESIGN_NAMES).default(
+        ['server', 'pool'],
+        'server,pool',
+      ),
+    )
+    .addOption(
+      new Option('--seeds <range>', 'a run for each, as in 42..51')
+        .argParser(checked(parseSeeds))
+        .default([42, 43, 44], '42..44'),
+    );
+  addPoolOptions(simulate);
+  addTimeOptions(simulate);
+  simulate
+    .option('--fewest', 'look for the fewest GPUs and machines that serve the demand, too')
+    .addOption(
+      numbersOption('--demand <percent>', 'of --fewest, in % of the GPUs', 100, [1, 400], false),
+    )
+    .option('--served <percent>', 'of --fewest: what every seed must place', whole(1, 100), 99)
+    .option('--scan <n>', 'of --fewest: smaller counts tried after the search', whole(0, 1000), 5)
+    .option('--shard <k/n>', 'this part of the runs alone, as JSON to merge', checked(parseShard))
+    .addOption(plotOption())
+    .addOption(htmlOption())
+    .addOption(outputOption())
+    .action(async (_options, command: Command) =>
+      (await import('./commands/simulate.ts')).simulate(command.optsWithGlobals()),
+    );
+  examples(simulate, [
+    'dxpu simulate --example             # nothing at hand: synthetic lists',
+    'dxpu simulate --nodes nodes.csv --pods pods.csv --policy fgd,best-fit --seeds 42..51',
+    'dxpu simulate --nodes nodes.csv --pods pods.csv --reach rack,datacenter --slots 8,16 --fewest',
+    'dxpu simulate --nodes nodes.csv --jobs jobs.csv --overhead 0,5,10,20 --plot time.svg',
+    'dxpu simulate --nodes n.csv --pods p.csv --shard 3/40 --output json > part3.json',
+  ]);
+  addMerge(simulate);
+}
+
+function addPoolOptions(simulate: Command): void {
+  simulate
+    .addOption(numbersOption('--slots <list>', 'virtual slots of a host', 16, [1, 1024]))
+    .addOption(numbersOption('--box <list>', 'GPUs of a box', 8, [1, 1024]))
+    .addOption(
+      namesOption('--reach <list>', 'which boxes a host has paths to', REACH_NAMES).default(
+        ['datacenter'],
+        'datacenter',
+      ),
+    )
+    .addOption(
+      namesOption(
+        '--constraint <list>',
+        'where the GPUs of one request may be',
+        CONSTRAINT_NAMES,
+      ).default(['any'], 'any'),
+    )
+    .option('--nvlink <models>', 'models whose boxes have NVLink', listOf(filled))
+    .addOption(numbersOption('--rack <list>', 'machines of the list to a rack', 16, [1, 100_000]))
+    .addOption(numbersOption('--racks-per-pod <list>', 'racks to a pod', 16, [1, 100_000]))
+    .addOption(
+      numbersOption(
+        '--arrived <list>',
+        'requests until so many % of all GPUs',
+        130,
+        [1, 1000],
+        false,
+      ),
+    );
+}
+
+function addTimeOptions(simulate: Command): void {
+  const hours = [0, 1e9] as const;
+  simulate
+    .addOption(
+      numbersOption(
+        '--overhead <list>',
+        'jobs take so many % longer, pooled',
+        0,
+        [0, 10_000],
+        false,
+      ),
+    )
+    .option(
+      '--overhead-of <class=percent>',
+      'of one class of job, in place of --overhead; may be given again',
+      several(checked(parseOverheadOf)),
+    )
+    .option(
+      '--overhead-from <class=file>',
+      'the same, from what dxpu predict --output json said; may be given again',
+      several(checked(parsePair)),
+    )
+    .addOption(numbersOption('--backfill <list>', 'jobs looked at behind the first', 100, [0, 1e6]))
+    .option('--cpu-per-gpu <n>', 'CPUs a job of --jobs needs for each GPU', whole(0, 1024), 8)
+    .option('--memory-per-gpu <n>', 'GiB a job of --jobs needs for each GPU', whole(0, 65_536), 32)
+    .option('--gpus-per-task <n>', 'larger jobs of --jobs are split', whole(1, 999), 8)
+    .addOption(
+      numbersOption(
+        '--gpu-mtbf <list>',
+        'hours between failures of a GPU; 0: never',
+        0,
+        hours,
+        false,
+      ),
+    )
+    .addOption(numbersOption('--server-mtbf <list>', 'of a server or host', 0, hours, false))
+    .addOption(numbersOption('--box-mtbf <list>', 'of a box', 0, hours, false))
+    .addOption(numbersOption('--repair <list>', 'hours a repair takes', 24, hours, false))
+    .addOption(
+      numbersOption(
+        '--checkpoint <list>',
+        'minutes between checkpoints; 0: none',
+        30,
+        hours,
+        false,
+      ),
+    )
+    .addOption(
+      numbersOption('--rebind <list>', 'seconds until a job goes on with spares', 60, hours, false),
+    );
+}
+
+function addMerge(simulate: Command): void {
+  examples(
+    simulate
+      .command('merge')
+      .description('the parts of one study, as the answer to the whole')
+      .argument('<file...>', 'what dxpu simulate --shard printed, all parts, in any order')
+      .addOption(plotOption())
+      .addOption(htmlOption())
+      .addOption(outputOption())
+      .action(async (files: string[], _options, command: Command) => {
+        // The command above takes its options wherever they stand.
+        const foreign = simulate.options.find(
+          (option) =>
+            simulate.getOptionValueSource(option.attributeName()) === 'cli' &&
+            command.options.every(({ long }) => long !== option.long),
+        );
+        if (foreign !== undefined) {
+          throw new UsageError(`${foreign.long} is not for merge: the parts say what they are of`);
+        }
+        const { mergeParts } = await import('./commands/simulate-merge.ts');
+        return mergeParts(files, command.optsWithGlobals());
+      }),
+    [
+      'dxpu simulate merge part*.json',
+      'dxpu simulate merge part*.json --output json --plot all.svg --html all.html',
+    ],
+  );
+}

@@ -1,0 +1,155 @@
+/** What the options of `dxpu simulate` ask for, as a study. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { DxpuError } from '#base/errors';
+import type { InputRow } from '#simulator/result';
+import {
+  hasPolicy,
+  type StudyAxes,
+  type StudyConstants,
+  type StudyLists,
+  type StudyPlan,
+  type StudyUnit,
+} from '#simulator/study';
+import { fileProblem } from './file-problem.ts';
+import { UsageError } from './output.ts';
+import { version } from './program-options.ts';
+
+export interface StudyOptions {
+  readonly policy: readonly string[];
+  readonly design: StudyPlan['designs'];
+  readonly seeds: readonly number[];
+  readonly slots: readonly number[];
+  readonly box: readonly number[];
+  readonly reach: StudyAxes['reach'];
+  readonly constraint: StudyAxes['constraint'];
+  readonly nvlink?: readonly string[];
+  readonly rack: readonly number[];
+  readonly racksPerPod: readonly number[];
+  readonly arrived: readonly number[];
+  readonly overhead: readonly number[];
+  readonly overheadOf?: readonly { readonly name: string; readonly pct: number }[];
+  readonly overheadFrom?: readonly { readonly name: string; readonly value: string }[];
+  readonly backfill: readonly number[];
+  readonly gpuMtbf: readonly number[];
+  readonly serverMtbf: readonly number[];
+  readonly boxMtbf: readonly number[];
+  readonly repair: readonly number[];
+  readonly checkpoint: readonly number[];
+  readonly rebind: readonly number[];
+  readonly fewest?: boolean;
+  readonly demand: readonly number[];
+  readonly served: number;
+  readonly scan: number;
+}
+
+/** Throws `UsageError` for what does not go together, `DxpuError` for a file of overheads. */
+export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
+  const { policy, design, seeds, fewest, constraint, nvlink } = options;
+  for (const name of policy) {
+    if (design.some((one) => hasPolicy(one, name))) continue;
+    throw new UsageError(`--policy ${name} is for a pool: add pool to --design`);
+  }
+  for (const one of design) {
+    if (policy.some((name) => hasPolicy(one, name))) continue;
+    throw new UsageError(`--design ${one} has none of the policies named: add one to --policy`);
+  }
+  if (constraint.includes('nvlink') && nvlink === undefined) {
+    throw new UsageError('--constraint nvlink needs --nvlink: the models whose boxes have it');
+  }
+  const models = new Set(lists.machines.map(({ model }) => model).filter((name) => name !== ''));
+  const unknown = nvlink?.find((name) => !models.has(name));
+  if (unknown !== undefined) {
+    const known = [...models].join(', ');
+    throw new UsageError(`--nvlink ${unknown}: no machine has this model; there are ${known}`);
+  }
+  const inTime = lists.jobs !== undefined;
+  if (inTime && fewest === true) {
+    throw new UsageError(
+      '--fewest is for requests without times: leave it out, or --timed and --jobs',
+    );
+  }
+  return {
+    designs: design,
+    policies: policy,
+    seeds,
+    axes: axesOf(options),
+    inTime,
+    fewest: fewest === true,
+  };
+}
+
+function axesOf(options: StudyOptions): StudyAxes {
+  return {
+    arrivedPct: options.arrived,
+    demandPct: options.demand,
+    reach: options.reach,
+    slots: options.slots,
+    box: options.box,
+    constraint: options.constraint,
+    rack: options.rack,
+    racksPerPod: options.racksPerPod,
+    overheadPct: options.overhead,
+    backfill: options.backfill,
+    gpuMtbfH: options.gpuMtbf,
+    serverMtbfH: options.serverMtbf,
+    boxMtbfH: options.boxMtbf,
+    repairH: options.repair,
+    checkpointMin: options.checkpoint,
+    rebindS: options.rebind,
+  };
+}
+
+export function constantsOf(options: StudyOptions): StudyConstants {
+  const given = [
+    ...(options.overheadOf ?? []),
+    ...(options.overheadFrom ?? []).map(({ name, value }) => ({ name, pct: predictedPct(value) })),
+  ];
+  return {
+    nvlinkModels: options.nvlink ?? [],
+    overheadOf: Object.fromEntries(given.map(({ name, pct }) => [name, pct])),
+    servedPct: options.served,
+    scan: options.scan,
+  };
+}
+
+/** The overhead of the one prediction in `file`: that of the replay, or the additive one without it. */
+function predictedPct(file: string): number {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw fileProblem('read', file, error);
+  }
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const wrong = (what: string): DxpuError =>
+    new DxpuError('invalid_argument', `${file}: ${what}`, { details: { file } });
+  if (lines.length !== 1) {
+    throw wrong(`${lines.length} lines, where one of dxpu predict --output json is needed`);
+  }
+  let value: Readonly<Record<string, { readonly overheadPct?: unknown } | null | string>>;
+  try {
+    value = JSON.parse(lines[0] ?? '');
+  } catch {
+    throw wrong('it is no JSON; make it with dxpu predict --output json');
+  }
+  if (value['schema'] !== 'dxpu.predict/1') throw wrong('it is no answer of dxpu predict');
+  const { replay, additive } = value;
+  for (const estimate of [replay, additive]) {
+    if (typeof estimate !== 'object' || estimate === null) continue;
+    const { overheadPct } = estimate;
+    if (typeof overheadPct === 'number' && overheadPct >= 0) return overheadPct;
+  }
+  throw wrong('it has no overhead');
+}
+
+/** Tells studies apart: by lists, units, constants and version. */
+export function studyId(
+  inputs: readonly InputRow[],
+  constants: StudyConstants,
+  units: readonly StudyUnit[],
+): string {
+  const lists = inputs.map(({ role, sha256, entries }) => [role, sha256, entries]);
+  const all = JSON.stringify([version(), lists, constants, units]);
+  return createHash('sha256').update(all).digest('hex').slice(0, 16);
+}
