@@ -73,12 +73,17 @@ export class CrashUser {
   }
 
   reaches(id: string, state: keyof typeof BindingState): Promise<Binding> {
+    let now: Binding | undefined;
     return until(
       async () => {
-        const now = await this.binding(id);
+        now = await this.binding(id);
         return now?.state === BindingState[state] ? now : undefined;
       },
-      `binding ${id} to be ${state}`,
+      () => {
+        const { state: is, failure } = now ?? {};
+        const name = Object.entries(BindingState).find(([, value]) => value === is)?.[0] ?? 'gone';
+        return `binding ${id} to be ${state}: it is ${name} ${failure?.reason ?? ''} ${failure?.message ?? ''}`;
+      },
       PATIENCE_MS,
     );
   }
