@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
+import { shortPath } from '#base/short-path';
 import { nearestName } from '#placement/nearest-name';
 import {
   DEFAULT_LINK_PROFILE_NAME,
@@ -104,7 +105,7 @@ async function inputNamed(word: string): Promise<LinkInput & { readonly name: st
       : `did you mean ${near}?`;
   throw new DxpuError(
     'not_found',
-    `--link ${word}: there is no link profile of that name, and no such file: ${hint}`,
+    `--link ${shortPath(word)}: there is no link profile of that name, and no such file: ${hint}`,
     { details: { field: 'link', value: word, names } },
   );
 }

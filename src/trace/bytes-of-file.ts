@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createGunzip, constants as zlib, type Gunzip } from 'node:zlib';
 import { DxpuError } from '#base/errors';
+import { unreadable } from './unreadable.ts';
 import type { WarningCounts } from './warning-counts.ts';
 
 const CHUNK_BYTES = 1 << 20;
@@ -100,21 +101,6 @@ async function openFile(path: string): Promise<FileHandle> {
   } catch (thrown) {
     throw unreadable(path, thrown);
   }
-}
-
-function unreadable(path: string, thrown: unknown): DxpuError {
-  if (thrown instanceof DxpuError) return thrown;
-  const error = DxpuError.from(thrown);
-  const why =
-    error.code === 'not_found'
-      ? 'there is no such file'
-      : error.code === 'permission_denied'
-        ? 'reading it is not permitted'
-        : error.message;
-  return new DxpuError(error.code, `Cannot read ${path}: ${why}.`, {
-    details: { file: path },
-    cause: thrown,
-  });
 }
 
 /**

@@ -2,6 +2,7 @@
 import { open, stat } from 'node:fs/promises';
 import { DxpuError } from '#base/errors';
 import { bytesOfFile } from './bytes-of-file.ts';
+import { unreadable } from './unreadable.ts';
 
 /** How much is looked at, unpacked. */
 const HEAD_BYTES = 1 << 16;
@@ -37,9 +38,7 @@ export async function headOf(file: string): Promise<FileHead> {
 /** Also sees to it that the file can be opened without waiting for somebody to write into it. */
 async function isPacked(file: string): Promise<boolean> {
   const status = await stat(file).catch((error: unknown) => {
-    const { code, message } = DxpuError.from(error);
-    const why = code === 'not_found' ? 'there is no such file' : message;
-    throw new DxpuError(code, `Cannot read ${file}: ${why}.`, { details: { file }, cause: error });
+    throw unreadable(file, error);
   });
   if (status.isDirectory()) return false;
   if (!status.isFile()) {

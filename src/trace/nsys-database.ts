@@ -13,6 +13,7 @@ import type { ReadOptions } from './read-options.ts';
 import { breathe } from './read-options.ts';
 import type { SqliteCopy } from './sqlite-copy.ts';
 import { sqliteCopy } from './sqlite-copy.ts';
+import { unreadable } from './unreadable.ts';
 
 /** A value as SQLite stores it; integers beyond 2^53 are rounded. */
 export type SqlValue = number | string | Uint8Array | null;
@@ -193,8 +194,7 @@ function checkedHeader(file: string): { readonly size: number; readonly header: 
     size = fstatSync(handle).size;
     read = readSync(handle, header, 0, HEADER_BYTES, 0);
   } catch (error) {
-    const { code, message } = DxpuError.from(error);
-    throw new DxpuError(code, `${file}: cannot be read: ${message}`, { cause: error });
+    throw unreadable(file, error);
   } finally {
     if (handle !== undefined) closeSync(handle);
   }

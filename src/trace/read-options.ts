@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { DxpuError } from '#base/errors';
 import { bytesOfFile } from './bytes-of-file.ts';
+import { unreadable } from './unreadable.ts';
 
 export interface ReadOptions {
   /** Called now and then with the share of the file that is read, 0 to 1, never falling. */
@@ -33,9 +34,18 @@ export async function* fileChunks(
   file: string,
   { onProgress, signal }: ReadOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const size = onProgress === undefined ? 1 : Math.max(1, (await stat(file)).size);
+  const size = onProgress === undefined ? 1 : await sizeOf(file);
   yield* bytesOfFile(file, {
     signal,
     onBytes: onProgress && ((bytes) => onProgress(Math.min(1, bytes / size))),
   });
+}
+
+/** At least 1. */
+async function sizeOf(file: string): Promise<number> {
+  try {
+    return Math.max(1, (await stat(file)).size);
+  } catch (error) {
+    throw unreadable(file, error);
+  }
 }

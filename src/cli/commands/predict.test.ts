@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -119,6 +119,26 @@ describe('predict', () => {
     expect(stdout).toBe('');
   });
 
+  // The words of the system call came through, with a name of 5,000 characters twice.
+  it.each([
+    ['loop.json', 'invalid_argument', /loop\.json: its symbolic links lead in a circle\. Name the/],
+    [
+      'rank0.json/x.json',
+      'invalid_argument',
+      /x\.json: a part of its path is a file, not a folder/,
+    ],
+    [`${'x'.repeat(5000)}.json`, 'invalid_argument', /…x+\.json: its name is longer than the file/],
+  ])('says why a trace cannot be opened, and what to do: %.20s', async (name, code, message) => {
+    if (!existsSync(at('loop.json'))) {
+      rmSync(at('loop.json'), { force: true });
+      symlinkSync(at('loop.json'), at('loop.json'));
+    }
+    const { thrown } = await run([name], {});
+    expect(errorObject(thrown)).toMatchObject({ code, message: expect.stringMatching(message) });
+    expect(errorObject(thrown).message).not.toMatch(/stat '|open '|E[A-Z]{3}/);
+    expect(errorObject(thrown).message.length).toBeLessThan(400);
+  });
+
   it('reads a file once, however often it is named', async () => {
     const { stdout } = await run(['rank0.json', 'rank0.json'], { output: 'json' });
     expect(stdout.trimEnd().split('\n')).toHaveLength(1);
@@ -171,6 +191,7 @@ describe('the files predict writes', () => {
     [{ plot: 'x.pdf' }, /--plot .*x\.pdf: a name ending in \.svg or \.png/],
     [{ html: 'rank1.json' }, /--html .*rank1\.json: the name of a page ends in \.html/],
     [{ plot: 'nowhere/x.svg' }, /cannot write .*: there is no such folder/],
+    [{ plot: `${'x'.repeat(300)}/x.svg` }, /cannot write .*…x+\/x\.svg: the name is longer than/],
   ])('are refused before anything is read: %j', async (names, message) => {
     const options = Object.fromEntries(Object.entries(names).map(([key, name]) => [key, at(name)]));
     const { thrown, stdout } = await run(['rank0.json'], options);

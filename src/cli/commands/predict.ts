@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { DxpuError } from '#base/errors';
+import { shortPath } from '#base/short-path';
 import type { Prediction } from '#perfmodel/prediction';
 import type { SyntheticName } from '#trace/synthetic';
 import { printNote, reportError, UsageError } from '../output.ts';
@@ -132,8 +133,8 @@ class PredictRun {
 
 /** An error that names its trace. */
 function named(name: string, error: DxpuError): DxpuError {
-  if (error.message.includes(name)) return error;
-  return new DxpuError(error.code, `${name}: ${error.message}`, {
+  if (error.details['file'] === name || error.message.includes(name)) return error;
+  return new DxpuError(error.code, `${shortPath(name)}: ${error.message}`, {
     details: { file: name, ...error.details },
     cause: error.cause,
   });
