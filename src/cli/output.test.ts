@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
+import { parse } from 'yaml';
 import { DxpuError } from '#base/errors';
-import { jsonText, printNote, reportError } from './output.ts';
+import { jsonText, printNote, reportError, yamlOf } from './output.ts';
 import { Progress } from './progress.ts';
 
 const NAME = 'a\u001b[31mb\u009b2Jc\u202ed.json';
@@ -39,4 +40,18 @@ it('JSON escapes what could act on a terminal, and loses nothing', () => {
   const text = jsonText({ name: NAME });
   expect(text).toBe('{"name":"a\\u001b[31mb\\u009b2Jc\\u202ed.json"}');
   expect(JSON.parse(text)).toEqual({ name: NAME });
+});
+
+// C1 and bidirectional characters stood in YAML as they are.
+it('YAML escapes what could act on a terminal, and loses nothing', async () => {
+  const value = {
+    name: NAME,
+    lines: 'a\u202eb\nc\n',
+    plain: ['a: b'],
+    'k\u2066': { n: 1, e: null },
+  };
+  const text = await yamlOf(value);
+  expect(text).toContain('name: "a\\e[31mb\\u009b2Jc\\u202ed.json"\n');
+  expect(text).not.toMatch(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/);
+  expect(parse(text)).toEqual(value);
 });

@@ -31,19 +31,35 @@ export async function printData(value: unknown, format: DataFormat): Promise<voi
   else process.stdout.write(await yamlOf(value));
 }
 
-/** YAML in block style. What JSON leaves out (`undefined`) is left out here too. */
+/** What JSON and YAML let stand in a text and yet could act on a terminal. */
+const UNSAFE = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
+const ALL_UNSAFE = new RegExp(UNSAFE, 'g');
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/**
+ * YAML in block style, with nothing in it that could act on a terminal. What JSON leaves out
+ * (`undefined`) is left out here too.
+ */
 export async function yamlOf(value: unknown): Promise<string> {
   // Slow to load, and rarely asked for.
-  const { stringify } = await import('yaml');
-  return stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 });
+  const { Document, visit } = await import('yaml');
+  const document = new Document(JSON.parse(JSON.stringify(value)));
+  visit(document, {
+    Scalar: (_, scalar) => {
+      // Only there are escapes.
+      const isUnsafe = typeof scalar.value === 'string' && UNSAFE.test(scalar.value);
+      if (isUnsafe) scalar.type = 'QUOTE_DOUBLE';
+    },
+  });
+  return document.toString({ lineWidth: 0 }).replaceAll(ALL_UNSAFE, escaped);
 }
 
 /** One line of JSON with nothing in it that could act on a terminal: such characters are escaped. */
 export function jsonText(value: unknown): string {
-  return JSON.stringify(value).replaceAll(
-    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return JSON.stringify(value).replaceAll(ALL_UNSAFE, escaped);
 }
 
 /** Lines for people; what is named in them may hold anything, so that it is made harmless. */
