@@ -1,7 +1,8 @@
 /**
  * The answer as CSV (RFC 4180, with `\n`): a row for each trace and link. An empty cell has no figure;
  * a round trip without a limit is `inf`, one that cannot be reached is empty. Characters that could act
- * on a terminal, as names in a trace may have them, are `�`.
+ * on a terminal, as names in a trace may have them, are `�`; a text that a spreadsheet would take for a
+ * formula has a `'` before it.
  */
 import { type CsvCell, csvLine } from '#report/csv-line';
 import type { Budget, Causes, Prediction } from './prediction.ts';

@@ -44,6 +44,21 @@ describe('the answer as CSV', () => {
     expect(row.startsWith('"a, ""b"".json",kineto,')).toBe(true);
   });
 
+  // A spreadsheet ran what a name began with.
+  it('has no formulas, and numbers stay numbers', () => {
+    const csv = new AnswerCsv();
+    const [header = '', row = ''] = csv.lines([
+      madePrediction({
+        trace: { file: '-x.json', gpus: ['=1+1'] },
+        link: { name: '@a', addedRttNs: -5 },
+      }),
+    ]);
+    expect(row.startsWith("'-x.json,kineto,'=1+1,'@a,")).toBe(true);
+    expect(row.split(',')[header.split(',').indexOf('addedRttNs')]).toBe('-5');
+    const [spaced = ''] = csv.lines([madePrediction({ trace: { file: ' +A1' } })]);
+    expect(spaced.startsWith("' +A1,")).toBe(true);
+  });
+
   // Names of GPUs, out of the trace, reached the terminal as they are.
   it('has nothing in it that could act on a terminal, and a row is a line', () => {
     const [, row = ''] = new AnswerCsv().lines([
