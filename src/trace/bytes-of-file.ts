@@ -23,7 +23,7 @@ export interface BytesOfFileOptions {
  *
  * A gzip file that is cut off or damaged yields all that can be unpacked and then throws a
  * `DxpuError` of code `data_loss`, with `details.offset`: how far into the packed file it got. So does
- * one with something else behind its gzip data: see `isTrailing`.
+ * one with something else behind its gzip data: see `countsAsTrailing`.
  *
  * @throws DxpuError where the file cannot be opened or read.
  */
@@ -107,7 +107,7 @@ async function openFile(path: string): Promise<FileHandle> {
  * Whether all of the file was unpacked, and only what lies behind its gzip data is none, as gzip itself
  * lets pass: then it is counted as a warning.
  */
-export function isTrailing(error: DxpuError, warnings: WarningCounts): boolean {
+export function countsAsTrailing(error: DxpuError, warnings: WarningCounts): boolean {
   const { trailing, offset } = error.details;
   if (trailing !== true) return false;
   warnings.count('trailing-bytes', 'part behind the gzip data is no gzip and was passed over', {

@@ -6,7 +6,7 @@
  * events are passed over unparsed.
  */
 import { DxpuError } from '#base/errors';
-import { isTrailing } from './bytes-of-file.ts';
+import { countsAsTrailing } from './bytes-of-file.ts';
 import { type EventsEnd, JsonEvents } from './json-events.ts';
 import { KinetoReader } from './kineto-reader.ts';
 import type { Timeline } from './timeline.ts';
@@ -46,7 +46,7 @@ export async function readKineto(
     }
   } catch (thrown) {
     if (!(thrown instanceof DxpuError) || thrown.code !== 'data_loss') throw thrown;
-    if (!isTrailing(thrown, reader.warnings)) loss = thrown;
+    if (!countsAsTrailing(thrown, reader.warnings)) loss = thrown;
   }
   const end = events.end();
   if (loss !== undefined) reader.countTruncated(loss.message);

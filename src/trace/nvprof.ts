@@ -4,7 +4,7 @@
  * processes were profiled. It has no host side, so that nothing is known of calls and waits.
  */
 import { DxpuError } from '#base/errors';
-import { isTrailing } from './bytes-of-file.ts';
+import { countsAsTrailing } from './bytes-of-file.ts';
 import { csvFields } from './csv-line.ts';
 import { nvprofHead, nvprofUnits } from './nvprof-header.ts';
 import type { NvprofColumns, NvprofUnits } from './nvprof-header.ts';
@@ -49,7 +49,7 @@ export async function readNvprof(file: string, options: ReadOptions = {}): Promi
   } catch (error) {
     // What a damaged gzip file yields up to the damage is of use.
     if (!(error instanceof DxpuError) || error.code !== 'data_loss') throw error;
-    if (!isTrailing(error, reader.warnings)) reader.cutShort(error.message);
+    if (!countsAsTrailing(error, reader.warnings)) reader.cutShort(error.message);
   }
   return reader.finish();
 }

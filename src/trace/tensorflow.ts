@@ -7,7 +7,7 @@
  * the name of the operator it is of.
  */
 import { DxpuError } from '#base/errors';
-import { isTrailing } from './bytes-of-file.ts';
+import { countsAsTrailing } from './bytes-of-file.ts';
 import { JsonEvents } from './json-events.ts';
 import type { EventsSink } from './json-events.ts';
 import { endOfValue } from './json-skip.ts';
@@ -37,7 +37,7 @@ export async function readTensorflow(file: string, options: ReadOptions = {}): P
     // What a damaged gzip file yields up to the damage is of use.
     if (!(error instanceof DxpuError) || error.code !== 'data_loss') throw error;
     const { warnings } = sink.builder;
-    if (!isTrailing(error, warnings)) {
+    if (!countsAsTrailing(error, warnings)) {
       warnings.count('damaged', `end of the file is missing: ${error.message}`);
     }
   }
