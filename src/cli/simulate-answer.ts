@@ -4,7 +4,14 @@ import { answerText } from '#simulator/answer-text';
 import { MAX_LINES } from '#simulator/answer-words';
 import type { SimulateResult } from '#simulator/result';
 import { drawnAs, type FileOptions } from './answer-targets.ts';
-import { LineWriter, type OutputFormat, printNote, UsageError, yamlOf } from './output.ts';
+import {
+  jsonText,
+  LineWriter,
+  type OutputFormat,
+  printNote,
+  UsageError,
+  yamlOf,
+} from './output.ts';
 import { version } from './program-options.ts';
 import { terminal } from './terminal.ts';
 import { writeWhole } from './whole-file.ts';
@@ -28,7 +35,7 @@ export async function printAnswer(result: SimulateResult, format: SimulateFormat
 async function linesOf(result: SimulateResult, format: SimulateFormat): Promise<string[]> {
   switch (format) {
     case 'json':
-      return [JSON.stringify(result)];
+      return [jsonText(result)];
     case 'yaml':
       return [(await yamlOf(result)).trimEnd()];
     case 'csv':

@@ -52,6 +52,7 @@ function fillTable(groups: readonly RunGroup[]): AnswerTable {
       'mostly',
     ],
     words: 2,
+    optional: ['at 80 %', 'not placed'],
     endsInText: true,
     rows: groups.map((group) => {
       const requests = meanOf(group.runs, (run) => run.requests);
