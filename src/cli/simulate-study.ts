@@ -81,7 +81,7 @@ export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
 
 function axesOf(options: StudyOptions): StudyAxes {
   return {
-    arrivedPct: options.arrived,
+    untilPct: options.arrived,
     demandPct: options.demand,
     reach: options.reach,
     slots: options.slots,

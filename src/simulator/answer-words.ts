@@ -42,7 +42,7 @@ export function variedOf(rows: readonly { readonly setting: Setting }[]): string
 }
 
 const SETTING_WORDS: Readonly<Record<string, string>> = {
-  arrivedPct: 'until %',
+  untilPct: 'until %',
   demandPct: 'demand %',
   racksPerPod: 'racks a pod',
   overheadPct: 'overhead %',

@@ -26,7 +26,7 @@ const workload = workloadOf(readPods('pods.csv', examplePods()).map(({ demand })
 const lists = { machines, workload };
 const constants: StudyConstants = { nvlinkModels: [], overheadOf: {}, servedPct: 99, scan: 1 };
 const axes: StudyAxes = {
-  arrivedPct: [130],
+  untilPct: [130],
   demandPct: [60],
   reach: ['rack', 'datacenter'],
   slots: [8, 16],
@@ -61,7 +61,7 @@ describe('the units of a study', () => {
       kind: 'fill',
       design: 'server',
       policy: 'best-fit',
-      setting: { arrivedPct: 130 },
+      setting: { untilPct: 130 },
       seeds: [1],
     });
     expect(units.at(-1)?.setting).toMatchObject({ reach: 'datacenter', slots: 16 });

@@ -36,7 +36,7 @@ export interface StudyConstants {
 
 /** Values a sweep goes over, each with each. Of times 0 means never, and of checkpoints none. */
 export interface StudyAxes {
-  readonly arrivedPct: readonly number[];
+  readonly untilPct: readonly number[];
   readonly demandPct: readonly number[];
   readonly reach: readonly Reach[];
   readonly slots: readonly number[];
@@ -108,7 +108,7 @@ export function unitsOf(plan: StudyPlan): StudyUnit[] {
 function axesOf(kind: StudyUnit['kind'], design: StudyUnit['design']): AxisName[] {
   const isPool = design === 'pool';
   const shape = isPool ? POOL_AXES : [];
-  if (kind === 'fill') return ['arrivedPct', ...shape];
+  if (kind === 'fill') return ['untilPct', ...shape];
   if (kind === 'fewest') return ['demandPct', ...shape];
   return [...shape, ...TIME_AXES, ...(isPool ? POOL_TIME_AXES : [])];
 }
@@ -138,7 +138,7 @@ export function runUnit(lists: StudyLists, constants: StudyConstants, unit: Stud
     return { run: timedRun(name, seed, hardware, result) };
   }
   const capacityMilli = hardware.gpus * WHOLE_GPU;
-  const until = numberOf(setting, 'arrivedPct');
+  const until = numberOf(setting, 'untilPct');
   const arrivals = drawArrivals(workload, prng.fork(), capacityMilli, until);
   const built = designOf(lists, constants, unit, prng.fork());
   return { run: fillRun(name, seed, hardware, fill(built, workload.kinds, arrivals)) };

@@ -157,7 +157,7 @@ describe('simulate', () => {
   it('has rows for spreadsheets', async () => {
     const { stdout } = await run('--example', '--seeds', '1', '--policy', 'fgd', '--output', 'csv');
     const [header, first] = stdout.split('\n');
-    expect(header).toMatch(/^kind,design,policy,arrivedPct,reach,slots,box,/);
+    expect(header).toMatch(/^kind,design,policy,untilPct,reach,slots,box,/);
     expect(first).toMatch(/^allocated,server,fgd,/);
   });
 });
