@@ -9,7 +9,8 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than cores: many tests wait for processes.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     dangerouslyIgnoreUnhandledErrors: false,

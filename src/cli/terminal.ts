@@ -13,6 +13,7 @@ export function terminal(): Terminal {
   const asked = Number(process.env['COLUMNS']);
   return {
     columns: columns ?? (Number.isInteger(asked) && asked > 0 ? asked : USUAL_COLUMNS),
-    colours: isTTY && (process.env['NO_COLOR'] ?? '') === '',
+    // `undefined` elsewhere than on a terminal, which would leave the choice to $CI and $FORCE_COLOR.
+    colours: Boolean(isTTY) && (process.env['NO_COLOR'] ?? '') === '',
   };
 }

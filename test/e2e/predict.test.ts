@@ -94,7 +94,7 @@ describe('predict as a process', () => {
 
   it('ends by Ctrl-C in the middle, with what is done so far and no file', async () => {
     // Enough for many seconds, under names of their own.
-    const names = Array.from({ length: 200 }, (_, index) => `copy${index}.json`);
+    const names = Array.from({ length: 3000 }, (_, index) => `copy${index}.json`);
     for (const name of names) linkSync(at('rank0.json'), at(name));
     const child = spawn(process.execPath, [MAIN, 'predict', ...names, '--html', 'never.html'], {
       cwd: folder,
@@ -107,14 +107,14 @@ describe('predict as a process', () => {
     await new Promise<void>((resolve) => {
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         stderr += text;
-        if (/^[1-9]\d* of 200 done;/m.test(stderr)) resolve();
+        if (/^[1-9]\d* of 3000 done;/m.test(stderr)) resolve();
       });
       child.once('close', () => resolve());
     });
     child.kill('SIGINT');
     expect(await ended).toBe(130);
     expect(stdout).toMatch(/^copy0 +\d/m);
-    expect(stderr).toMatch(/\ndxpu: \d+ of 200 traces have no answer\ndxpu: interrupted\n$/);
+    expect(stderr).toMatch(/\ndxpu: \d+ of 3000 traces have no answer\ndxpu: interrupted\n$/);
     expect(readdirSync(folder).filter((name) => /never|tmp/.test(name))).toEqual([]);
   });
 });
