@@ -48,11 +48,13 @@ export class Ownership {
       if (entry.position !== ++position) refuse('the log goes on behind its last position');
     }
     const { counters } = batch;
+    // Of records of one key the last counts.
+    const bindings = new Map(batch.bindings.map((binding) => [binding.id, binding]));
     if (
       counters.generation < counted.generation ||
       counters.binding < counted.binding ||
       counters.position !== position ||
-      batch.bindings.some((binding) => binding.generation > counters.generation)
+      [...bindings.values()].some((binding) => binding.generation > counters.generation)
     ) {
       refuse('the counters rise with what they count');
     }
