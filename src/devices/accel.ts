@@ -8,42 +8,27 @@
  */
 import type { Nanos } from '#base/units';
 import type { BarSpec } from '#pcie/bar';
-import type { DeviceIdentity, DevicePort } from '#pcie/device';
+import type { DeviceIdentity } from '#pcie/device';
 import { Endpoint, type EndpointBar } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
-import type { Tlp } from '#pcie/tlp';
+import { EndpointDevice } from '#pcie/endpoint-device';
 import { AccelChannel, type ChannelContext } from './accel-channel.ts';
 import { CommandChecker } from './accel-check.ts';
 import { KernelMemory } from './accel-kernels.ts';
 import * as reg from './accel-registers.ts';
 import type { DeviceModel } from './device-model.ts';
-import { OptionChecks, serialOf } from './option-checks.ts';
+import { type DmaOptions, type ModelOptions, OptionChecks } from './option-checks.ts';
 
-export interface AcceleratorOptions {
-  /** Lower-case 8-4-4-4-12; also readable in the UUID registers. */
-  readonly uuid: string;
-  /** Device serial number (DSN capability), 64 bits. Default: the first eight bytes of the UUID. */
-  readonly serial?: bigint;
-  /** Default `dxpu-accel`. */
-  readonly model?: string;
+/** `uuid` is also readable in the UUID registers; `model` is `dxpu-accel` by default. */
+export interface AcceleratorOptions extends ModelOptions, DmaOptions {
   /** Device memory behind BAR2: a power of two from 1 MiB to 2 GiB. Default 64 MiB. */
   readonly memoryBytes?: number;
   /** Independent command rings, 1 to 8. Default 4. */
   readonly channels?: number;
-  /** DMA reads the function can have outstanding, 1 to 768. Default 256. */
-  readonly tags?: number;
-  /** Largest Max_Payload_Size supported, a power of two from 128 to 4096. Default 512. */
-  readonly maxPayloadBytes?: number;
-  /** Bounds Max_Read_Request_Size as the host sets it. Default 4096. */
-  readonly maxReadRequestBytes?: number;
-  /** Default 4 s. */
-  readonly completionTimeoutNs?: number;
   /** Ring entries fetched ahead per channel: a power of two from 1 to 64. Default 16. */
   readonly prefetchCommands?: number;
   /** Time a kernel takes per floating-point operation. Default 0. */
   readonly nsPerFlop?: number;
-  /** Told of accesses to unknown registers and of channels that halt. */
-  readonly log?: (message: string) => void;
 }
 
 const MIB = 2 ** 20;
@@ -54,7 +39,7 @@ export function createAccelerator(options: AcceleratorOptions): DeviceModel {
   return new Accelerator(options);
 }
 
-class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
+class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, ChannelContext {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly bars: readonly BarSpec[];
@@ -74,6 +59,7 @@ class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
   #timeHi = 0;
 
   constructor(options: AcceleratorOptions) {
+    super();
     const memoryBytes = options.memoryBytes ?? 64 * MIB;
     const channels = options.channels ?? 4;
     checks.powerOfTwo('memoryBytes', memoryBytes, MIB, 2048 * MIB);
@@ -84,16 +70,7 @@ class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
     if (!(this.nsPerFlop >= 0 && this.nsPerFlop < Infinity)) {
       throw checks.invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
     }
-    const maxPayloadBytes = options.maxPayloadBytes ?? 512;
-    const maxReadRequestBytes = options.maxReadRequestBytes ?? 4096;
-    const completionTimeoutNs = options.completionTimeoutNs ?? 4e9;
-    checks.powerOfTwo('maxPayloadBytes', maxPayloadBytes, 128, 4096);
-    checks.powerOfTwo('maxReadRequestBytes', maxReadRequestBytes, 128, 4096);
-    if (!(completionTimeoutNs > 0 && completionTimeoutNs < Infinity)) {
-      throw checks.invalid(`completionTimeoutNs must be a number above 0: ${completionTimeoutNs}`);
-    }
-    const uuidBytes = checks.uuid(options.uuid);
-    this.#uuidWords = wordsOf(uuidBytes);
+    this.#uuidWords = wordsOf(checks.uuid(options.uuid));
     this.#log = options.log ?? (() => {});
     this.identity = {
       kind: 'accel',
@@ -104,8 +81,6 @@ class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
     this.memory = new Uint8Array(memoryBytes);
     this.kernels = new KernelMemory(this.memory);
     this.checker = new CommandChecker(memoryBytes);
-    const tags = options.tags ?? 256;
-    checks.integer('tags', tags, 1, 768);
     const bars: readonly EndpointBar[] = [
       { index: 0, is64Bit: false, prefetchable: false, sizeBytes: reg.BAR0_BYTES, target: this },
       {
@@ -124,42 +99,15 @@ class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
         revisionId: 1,
         classCode: reg.ACCEL_CLASS_CODE,
       },
-      serial: options.serial ?? serialOf(uuidBytes),
+      ...checks.endpoint(options),
+      ...checks.dma(options),
       bars,
       msiVectors: 1,
       dmaChannels: 2 * channels,
-      tags,
-      maxPayloadBytes,
-      maxReadRequestBytes,
-      completionTimeoutNs,
     });
     for (let index = 0; index < channels; index++) {
       this.#channels.push(new AccelChannel(index, this));
     }
-  }
-
-  get bdf(): number {
-    return this.endpoint.config.bdf;
-  }
-
-  readConfig(register: number): number {
-    return this.endpoint.config.read32(register);
-  }
-
-  plug(port: DevicePort): void {
-    this.endpoint.plug(port);
-  }
-
-  receive(now: Nanos, tlp: Tlp): void {
-    this.endpoint.receive(now, tlp);
-  }
-
-  receiveRun(now: Nanos, first: Tlp, stride: number, count: number): boolean {
-    return this.endpoint.receiveRun(now, first, stride, count);
-  }
-
-  resume(now: Nanos): void {
-    this.endpoint.resume(now);
   }
 
   reset(_now: Nanos): void {
@@ -172,16 +120,16 @@ class Accelerator implements DeviceModel, RegisterBar, ChannelContext {
     for (const channel of this.#channels) channel.scrub();
   }
 
-  nextDeadlineNs(): number {
-    let deadlineNs = this.endpoint.nextDeadlineNs();
+  override nextDeadlineNs(): number {
+    let deadlineNs = super.nextDeadlineNs();
     for (const channel of this.#channels) {
       if (channel.wakeAtNs < deadlineNs) deadlineNs = channel.wakeAtNs;
     }
     return deadlineNs;
   }
 
-  tick(now: Nanos): void {
-    this.endpoint.tick(now);
+  override tick(now: Nanos): void {
+    super.tick(now);
     for (const channel of this.#channels) channel.tick(now);
   }
 

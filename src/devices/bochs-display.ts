@@ -6,13 +6,18 @@
  */
 import type { Nanos } from '#base/units';
 import type { BarSpec } from '#pcie/bar';
-import type { DeviceIdentity, DevicePort } from '#pcie/device';
+import type { DeviceIdentity } from '#pcie/device';
 import { Endpoint, type EndpointBar } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
-import type { Tlp } from '#pcie/tlp';
+import { EndpointDevice } from '#pcie/endpoint-device';
 import type { DisplayModel } from './device-model.ts';
-import { EDID_BYTES, makeEdid, MAX_EDID_HEIGHT, MAX_EDID_WIDTH } from './edid.ts';
-import { OptionChecks, serialOf } from './option-checks.ts';
+import { EDID_BYTES, makeEdid } from './edid.ts';
+import {
+  LEAST_PIXELS,
+  type ModelOptions,
+  type ModeOptions,
+  OptionChecks,
+} from './option-checks.ts';
 import {
   MAX_SHOWN_PIXELS,
   opaqueRgba,
@@ -63,9 +68,6 @@ const QEXT_BYTES = 8;
 export const BYTEORDER_LITTLE_ENDIAN = 0x1e1e_1e1e;
 export const BYTEORDER_BIG_ENDIAN = 0xbebe_bebe;
 
-/** Smaller modes are not shown. */
-const LEAST_PIXELS = 64;
-
 const MIB = 2 ** 20;
 const checks = new OptionChecks('bochs-display');
 
@@ -73,22 +75,9 @@ const checks = new OptionChecks('bochs-display');
 const LITTLE_ENDIAN_LAYOUT: PixelLayout = { red: 2, green: 1, blue: 0 };
 const BIG_ENDIAN_LAYOUT: PixelLayout = { red: 1, green: 2, blue: 3 };
 
-export interface BochsDisplayOptions {
-  /** Lower-case 8-4-4-4-12. */
-  readonly uuid: string;
-  /** Device serial number (DSN capability), 64 bits. Default: the first eight bytes of the UUID. */
-  readonly serial?: bigint;
-  /** Default `bochs-display`. */
-  readonly model?: string;
+export interface BochsDisplayOptions extends ModelOptions, ModeOptions {
   /** The framebuffer: a power of two from 4 MiB to 256 MiB. Default 16 MiB. */
   readonly memoryBytes?: number;
-  /** The preferred mode in the EDID, in pixels. Default 1024 × 768. */
-  readonly width?: number;
-  readonly height?: number;
-  /** Largest Max_Payload_Size supported, a power of two from 128 to 4096. Default 512. */
-  readonly maxPayloadBytes?: number;
-  /** Told of accesses to unknown registers. */
-  readonly log?: (message: string) => void;
 }
 
 /** The display. Throws `DxpuError` `invalid_argument`, naming the option that does not hold. */
@@ -96,11 +85,11 @@ export function createBochsDisplay(options: BochsDisplayOptions): DisplayModel {
   return new BochsDisplay(options);
 }
 
-class BochsDisplay implements DisplayModel, RegisterBar {
+class BochsDisplay extends EndpointDevice implements DisplayModel, RegisterBar {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly bars: readonly BarSpec[];
-  readonly #endpoint: Endpoint;
+  readonly endpoint: Endpoint;
   readonly #framebuffer: Uint8Array;
   readonly #edid: DataView;
   readonly #dispi = new Uint16Array(DISPI_REGISTERS);
@@ -109,19 +98,10 @@ class BochsDisplay implements DisplayModel, RegisterBar {
   #bigEndian = false;
 
   constructor(options: BochsDisplayOptions) {
-    const { model = 'bochs-display', memoryBytes = 16 * MIB, width = 1024, height = 768 } = options;
-    const { maxPayloadBytes = 512 } = options;
+    super();
+    const { model = 'bochs-display', memoryBytes = 16 * MIB } = options;
     checks.powerOfTwo('memoryBytes', memoryBytes, 4 * MIB, 256 * MIB);
-    checks.integer('width', width, LEAST_PIXELS, MAX_EDID_WIDTH);
-    checks.integer('height', height, LEAST_PIXELS, MAX_EDID_HEIGHT);
-    checks.powerOfTwo('maxPayloadBytes', maxPayloadBytes, 128, 4096);
-    if (4 * width * height > memoryBytes) {
-      throw checks.invalid(
-        `memoryBytes must hold a picture of ${width} x ${height}, ${4 * width * height} bytes: ` +
-          `${memoryBytes}`,
-      );
-    }
-    const uuidBytes = checks.uuid(options.uuid);
+    const { width, height } = checks.mode(options, memoryBytes);
     this.#log = options.log ?? (() => {});
     this.identity = { kind: 'bochs-display', model, memoryBytes, uuid: options.uuid };
     this.#framebuffer = new Uint8Array(memoryBytes);
@@ -137,7 +117,7 @@ class BochsDisplay implements DisplayModel, RegisterBar {
       { index: 2, is64Bit: false, prefetchable: false, sizeBytes: MMIO_BYTES, target: this },
     ];
     this.bars = bars;
-    this.#endpoint = new Endpoint({
+    this.endpoint = new Endpoint({
       identity: {
         vendorId: BOCHS_VENDOR_ID,
         deviceId: BOCHS_DEVICE_ID,
@@ -146,47 +126,14 @@ class BochsDisplay implements DisplayModel, RegisterBar {
         subsystemVendorId: BOCHS_SUBSYSTEM_VENDOR_ID,
         subsystemId: BOCHS_SUBSYSTEM_ID,
       },
-      serial: options.serial ?? serialOf(uuidBytes),
+      ...checks.endpoint(options),
       bars,
       msiVectors: 0,
-      maxPayloadBytes,
     });
   }
 
-  get bdf(): number {
-    return this.#endpoint.config.bdf;
-  }
-
-  readConfig(register: number): number {
-    return this.#endpoint.config.read32(register);
-  }
-
-  plug(port: DevicePort): void {
-    this.#endpoint.plug(port);
-  }
-
-  receive(now: Nanos, tlp: Tlp): void {
-    this.#endpoint.receive(now, tlp);
-  }
-
-  receiveRun(now: Nanos, first: Tlp, stride: number, count: number): boolean {
-    return this.#endpoint.receiveRun(now, first, stride, count);
-  }
-
-  resume(now: Nanos): void {
-    this.#endpoint.resume(now);
-  }
-
-  nextDeadlineNs(): number {
-    return this.#endpoint.nextDeadlineNs();
-  }
-
-  tick(now: Nanos): void {
-    this.#endpoint.tick(now);
-  }
-
   reset(_now: Nanos): void {
-    this.#endpoint.reset();
+    this.endpoint.reset();
     this.#dispi.fill(0);
     this.#bigEndian = false;
     this.#warned.clear();

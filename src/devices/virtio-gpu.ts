@@ -12,45 +12,31 @@
  */
 import type { Nanos } from '#base/units';
 import type { BarSpec } from '#pcie/bar';
-import type { DeviceIdentity, DevicePort } from '#pcie/device';
+import type { DeviceIdentity } from '#pcie/device';
 import { Endpoint, type EndpointBar } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
+import { EndpointDevice } from '#pcie/endpoint-device';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
-import type { Tlp } from '#pcie/tlp';
 import type { DisplayModel } from './device-model.ts';
-import { EDID_BYTES, makeEdid, MAX_EDID_HEIGHT, MAX_EDID_WIDTH } from './edid.ts';
-import { OptionChecks, serialOf } from './option-checks.ts';
+import { EDID_BYTES, makeEdid } from './edid.ts';
+import {
+  type DmaOptions,
+  type ModelOptions,
+  type ModeOptions,
+  OptionChecks,
+} from './option-checks.ts';
 import type { Screenshot } from './screenshot.ts';
 import * as reg from './virtio-gpu-registers.ts';
 import { type GpuResource, GpuResources, MAX_BACKING_ENTRIES } from './virtio-gpu-resources.ts';
 import type { Rect } from './virtio-gpu-resources.ts';
 import { Virtqueue, type VirtqueueOwner } from './virtqueue.ts';
 
-export interface VirtioGpuOptions {
-  /** Lower-case 8-4-4-4-12. */
-  readonly uuid: string;
-  /** Device serial number (DSN capability), 64 bits. Default: the first eight bytes of the UUID. */
-  readonly serial?: bigint;
-  /** Default `virtio-gpu`. */
-  readonly model?: string;
+export interface VirtioGpuOptions extends ModelOptions, DmaOptions, ModeOptions {
   /**
    * Bounds the pixels of all resources together: a power of two from 1 MiB to 2 GiB. What is shown is
    * kept beside them. Default 64 MiB.
    */
   readonly memoryBytes?: number;
-  /** The display's preferred mode, in pixels: 64 to 3840, 64 to 2160. Default 1024 × 768. */
-  readonly width?: number;
-  readonly height?: number;
-  /** DMA reads the function can have outstanding, 1 to 768. Default 256. */
-  readonly tags?: number;
-  /** Largest Max_Payload_Size supported, a power of two from 128 to 4096. Default 512. */
-  readonly maxPayloadBytes?: number;
-  /** Bounds Max_Read_Request_Size as the host sets it. Default 4096. */
-  readonly maxReadRequestBytes?: number;
-  /** Default 4 s. */
-  readonly completionTimeoutNs?: number;
-  /** Told of accesses to unknown registers and of drivers that break the rules. */
-  readonly log?: (message: string) => void;
 }
 
 const MIB = 2 ** 20;
@@ -115,7 +101,10 @@ export function createVirtioGpu(options: VirtioGpuOptions): DisplayModel {
   return new VirtioGpu(options);
 }
 
-class VirtioGpu implements DisplayModel, RegisterBar, VirtqueueOwner, DmaClient {
+class VirtioGpu
+  extends EndpointDevice
+  implements DisplayModel, RegisterBar, VirtqueueOwner, DmaClient
+{
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly bars: readonly BarSpec[];
@@ -144,25 +133,10 @@ class VirtioGpu implements DisplayModel, RegisterBar, VirtqueueOwner, DmaClient 
   #queueSelect = 0;
 
   constructor(options: VirtioGpuOptions) {
-    const { model = 'virtio-gpu', memoryBytes = 64 * MIB, width = 1024, height = 768 } = options;
-    const { tags = 256, maxPayloadBytes = 512, maxReadRequestBytes = 4096 } = options;
-    const { completionTimeoutNs = 4e9 } = options;
+    super();
+    const { model = 'virtio-gpu', memoryBytes = 64 * MIB } = options;
     checks.powerOfTwo('memoryBytes', memoryBytes, MIB, 2048 * MIB);
-    checks.integer('width', width, 64, MAX_EDID_WIDTH);
-    checks.integer('height', height, 64, MAX_EDID_HEIGHT);
-    checks.integer('tags', tags, 1, 768);
-    checks.powerOfTwo('maxPayloadBytes', maxPayloadBytes, 128, 4096);
-    checks.powerOfTwo('maxReadRequestBytes', maxReadRequestBytes, 128, 4096);
-    if (!(completionTimeoutNs > 0 && completionTimeoutNs < Infinity)) {
-      throw checks.invalid(`completionTimeoutNs must be a number above 0: ${completionTimeoutNs}`);
-    }
-    if (4 * width * height > memoryBytes) {
-      throw checks.invalid(
-        `memoryBytes must hold a picture of ${width} x ${height}, ${4 * width * height} bytes: ` +
-          `${memoryBytes}`,
-      );
-    }
-    const uuidBytes = checks.uuid(options.uuid);
+    const { width, height } = checks.mode(options, memoryBytes);
     this.#log = options.log ?? (() => {});
     this.#width = width;
     this.#height = height;
@@ -182,15 +156,12 @@ class VirtioGpu implements DisplayModel, RegisterBar, VirtqueueOwner, DmaClient 
         subsystemVendorId: reg.VIRTIO_VENDOR_ID,
         subsystemId: reg.VIRTIO_GPU_SUBSYSTEM_ID,
       },
-      serial: options.serial ?? serialOf(uuidBytes),
+      ...checks.endpoint(options),
+      ...checks.dma(options),
       bars,
       msiVectors: 1,
       intx: true,
       dmaChannels: 2,
-      tags,
-      maxPayloadBytes,
-      maxReadRequestBytes,
-      completionTimeoutNs,
     });
     this.#window = this.#addCapabilities();
     this.#queues = [
@@ -198,38 +169,6 @@ class VirtioGpu implements DisplayModel, RegisterBar, VirtqueueOwner, DmaClient 
       new Virtqueue(this, reg.CURSOR_QUEUE, reg.CURSOR_QUEUE, CURSOR_QUEUE_ENTRIES),
     ];
     this.#slots = [new Slot(reg.RESP_EDID_BYTES), new Slot(reg.HDR_BYTES)];
-  }
-
-  get bdf(): number {
-    return this.endpoint.config.bdf;
-  }
-
-  readConfig(register: number): number {
-    return this.endpoint.config.read32(register);
-  }
-
-  plug(port: DevicePort): void {
-    this.endpoint.plug(port);
-  }
-
-  receive(now: Nanos, tlp: Tlp): void {
-    this.endpoint.receive(now, tlp);
-  }
-
-  receiveRun(now: Nanos, first: Tlp, stride: number, count: number): boolean {
-    return this.endpoint.receiveRun(now, first, stride, count);
-  }
-
-  resume(now: Nanos): void {
-    this.endpoint.resume(now);
-  }
-
-  nextDeadlineNs(): number {
-    return this.endpoint.nextDeadlineNs();
-  }
-
-  tick(now: Nanos): void {
-    this.endpoint.tick(now);
   }
 
   reset(_now: Nanos): void {

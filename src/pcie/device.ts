@@ -7,7 +7,7 @@ import type { Nanos } from '#base/units';
 import type { FlowClass, Tlp } from './tlp.ts';
 
 export interface DeviceIdentity {
-  /** `accel`, later `virtio-gpu`, `bochs-display`, `vfio-user`. */
+  /** `accel`, `virtio-gpu`, `bochs-display`. */
   readonly kind: string;
   readonly model: string;
   readonly memoryBytes: number;

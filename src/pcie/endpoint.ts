@@ -1,7 +1,7 @@
 /**
  * What every device model needs of PCIe and none wants to write: configuration space, BAR decode
  * with completions, DMA with tags, MSI, error logging. A device builds one `Endpoint`, gives it what
- * is behind its BARs, and forwards `plug`, `receive`, `resume`, `tick` and `reset` to it.
+ * is behind its BARs, and forwards to it what comes from its port and its clock (`EndpointDevice`).
  *
  * Who calls whom: `receive` answers config and memory requests at once, and hands completions to
  * the `DmaEngine`, which calls the device back (`DmaClient`). The device starts DMA through `dma` and
