@@ -10,7 +10,7 @@ import {
   MAX_DIMENSION,
   MAX_RESOURCES,
 } from './virtio-gpu-resources.ts';
-import { MAX_CHAIN } from './virtqueue.ts';
+import { MAX_CHAIN } from './virtqueue-chain.ts';
 
 const text = readFileSync(new URL('../../docs/display-devices.md', import.meta.url), 'utf8');
 

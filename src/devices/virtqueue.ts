@@ -7,8 +7,8 @@
  *   written) → EVENT (suppression read, maybe a notification) → the next head, or AVAIL again → IDLE.
  *   What breaks the rules of the ring → BROKEN, until the device is reset.
  *
- * Who owns what: the queue owns the chain of the request under way and its DMA channel, on which
- * everything leaves in order: response, ring entry, idx, then reads that must see what came after.
+ * Who owns what: the queue owns the `DescriptorChain` of the request under way and its DMA channel, on
+ * which everything leaves in order: response, ring entry, idx, then reads that must see what came after.
  * The owner may use the channel for DMA of its own while it has the turn.
  *
  * Bounds: a request has at most `MAX_CHAIN` buffers; rings and tables are read into buffers that are
@@ -17,22 +17,15 @@
 import type { Nanos } from '#base/units';
 import type { Endpoint } from '#pcie/endpoint';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
+import {
+  ADDRESS_END,
+  DESC_BYTES,
+  DescriptorChain,
+  VIRTQ_DESC_F_INDIRECT,
+  VIRTQ_DESC_F_NEXT,
+} from './virtqueue-chain.ts';
 
-export const VIRTQ_DESC_F_NEXT = 1;
-export const VIRTQ_DESC_F_WRITE = 2;
-export const VIRTQ_DESC_F_INDIRECT = 4;
-export const VIRTQ_AVAIL_F_NO_INTERRUPT = 1;
-
-const DESC_BYTES = 16;
-
-/**
- * Most buffers in a request. The specification allows as many as the queue has entries; drivers in use
- * go beyond that in indirect tables.
- */
-export const MAX_CHAIN = 1024;
-
-/** Addresses end here: the model's addresses are exact integers of a double. */
-const ADDRESS_END = 2 ** 53;
+const VIRTQ_AVAIL_F_NO_INTERRUPT = 1;
 
 const State = {
   IDLE: 0,
@@ -80,9 +73,6 @@ export class Virtqueue implements DmaClient {
   driverHi = 0;
   deviceLo = 0;
   deviceHi = 0;
-  /** Bytes of the request's device-readable and device-writable buffers. */
-  readableBytes = 0;
-  writableBytes = 0;
 
   readonly #owner: VirtqueueOwner;
   readonly #heads: Uint8Array;
@@ -91,13 +81,8 @@ export class Virtqueue implements DmaClient {
   readonly #wordView = new DataView(this.#word.buffer);
   readonly #avail = new Uint8Array(4);
   readonly #availView = new DataView(this.#avail.buffer);
-  readonly #table = new Uint8Array(MAX_CHAIN * DESC_BYTES);
-  readonly #tableView = new DataView(this.#table.buffer);
-  // The chain: device-readable buffers first.
-  readonly #address = new Float64Array(MAX_CHAIN);
-  readonly #length = new Float64Array(MAX_CHAIN);
-  #chain = 0;
-  #readable = 0;
+  /** Of the request under way. */
+  readonly #chain = new DescriptorChain();
   #state: State = State.IDLE;
   #enabled = false;
   #descBase = 0;
@@ -132,6 +117,11 @@ export class Virtqueue implements DmaClient {
 
   get enabled(): boolean {
     return this.#enabled;
+  }
+
+  /** Bytes of the request's device-readable buffers. */
+  get readableBytes(): number {
+    return this.#chain.readableBytes;
   }
 
   /** Takes the ring into use. Returns what is wrong with where it is, or '' (2.7: alignment). */
@@ -178,7 +168,7 @@ export class Virtqueue implements DmaClient {
     this.#used = 0;
     this.#availEvent = 0;
     this.#notified = false;
-    this.#clearChain();
+    this.#chain.clear();
   }
 
   /** Does nothing more until `reset`. */
@@ -190,9 +180,8 @@ export class Virtqueue implements DmaClient {
 
   /** Forgets what came from the driver's memory. */
   scrub(): void {
-    for (const bytes of [this.#heads, this.#word, this.#avail, this.#table]) bytes.fill(0);
-    this.#address.fill(0);
-    this.#length.fill(0);
+    for (const bytes of [this.#heads, this.#word, this.#avail]) bytes.fill(0);
+    this.#chain.scrub();
   }
 
   /**
@@ -201,20 +190,21 @@ export class Virtqueue implements DmaClient {
    */
   gather(now: Nanos, offset: number, into: Uint8Array, at: number, bytes: number): void {
     const stops = this.#stops;
+    const chain = this.#chain;
     // One more, so that reads which end within the call do not end the whole.
     this.#gathering = 1;
     this.#gatherFailed = false;
     let skip = offset;
     let remaining = bytes;
     let to = at;
-    for (let index = 0; index < this.#readable && remaining > 0; index++) {
-      const length = this.#length[index] as number;
+    for (let index = 0; index < chain.readableBuffers && remaining > 0; index++) {
+      const length = chain.length[index] as number;
       if (skip >= length) {
         skip -= length;
         continue;
       }
       const part = Math.min(length - skip, remaining);
-      const address = (this.#address[index] as number) + skip;
+      const address = (chain.address[index] as number) + skip;
       this.#gathering++;
       this.#read(now, address, into, to, part, GATHERED);
       if (stops !== this.#stops) return;
@@ -232,12 +222,13 @@ export class Virtqueue implements DmaClient {
   answer(now: Nanos, response: Uint8Array, bytes: number): void {
     this.#state = State.USED;
     const { dma } = this.#owner.endpoint;
-    const written = Math.min(bytes, this.writableBytes);
+    const chain = this.#chain;
+    const written = Math.min(bytes, chain.writableBytes);
     let at = 0;
-    for (let index = this.#readable; index < this.#chain && at < written; index++) {
-      const part = Math.min(this.#length[index] as number, written - at);
+    for (let index = chain.readableBuffers; index < chain.buffers && at < written; index++) {
+      const part = Math.min(chain.length[index] as number, written - at);
       if (part === 0) continue;
-      const address = this.#address[index] as number;
+      const address = chain.address[index] as number;
       dma.write(now, this.channel, address, response, at, part, undefined, 0);
       at += part;
     }
@@ -342,7 +333,7 @@ export class Virtqueue implements DmaClient {
 
   #takeHead(now: Nanos): void {
     this.#head = this.#headView.getUint16(this.#headAt, true);
-    this.#clearChain();
+    this.#chain.clear();
     this.#descriptors = 0;
     this.#readDescriptor(now, this.#head);
   }
@@ -358,90 +349,45 @@ export class Virtqueue implements DmaClient {
       return;
     }
     this.#state = State.DESC;
-    this.#read(now, this.#descBase + DESC_BYTES * index, this.#table, 0, DESC_BYTES, STEP);
+    this.#read(now, this.#descBase + DESC_BYTES * index, this.#chain.table, 0, DESC_BYTES, STEP);
   }
 
   #descriptorRead(now: Nanos): void {
-    const flags = this.#tableView.getUint16(12, true);
+    const flags = this.#chain.flagsAt(0);
     if ((flags & VIRTQ_DESC_F_INDIRECT) !== 0) {
       this.#readTable(now, flags);
       return;
     }
-    const wrong = this.#append(0);
+    const wrong = this.#chain.append(0);
     if (wrong !== '') this.#break(now, wrong);
     else if ((flags & VIRTQ_DESC_F_NEXT) !== 0) {
-      this.#readDescriptor(now, this.#tableView.getUint16(14, true));
+      this.#readDescriptor(now, this.#chain.nextAt(0));
     } else this.#ready(now);
   }
 
   #readTable(now: Nanos, flags: number): void {
-    const address = this.#addressAt(0);
-    const bytes = this.#tableView.getUint32(8, true);
+    const { table } = this.#chain;
+    const address = this.#chain.addressAt(0);
+    const bytes = this.#chain.bytesAt(0);
     if (!this.#owner.indirectDescriptors) {
       this.#break(now, 'an indirect descriptor, which was not negotiated');
     } else if ((flags & VIRTQ_DESC_F_NEXT) !== 0) {
       this.#break(now, 'an indirect descriptor that is not the last of its chain');
-    } else if (bytes === 0 || bytes % DESC_BYTES !== 0 || bytes > this.#table.length) {
+    } else if (bytes === 0 || bytes % DESC_BYTES !== 0 || bytes > table.length) {
       this.#break(now, `an indirect table of ${bytes} bytes`);
     } else if (address + bytes >= ADDRESS_END) {
       this.#break(now, `an indirect table at 0x${address.toString(16)}`);
     } else {
       this.#state = State.TABLE;
       this.#descriptors = bytes / DESC_BYTES;
-      this.#read(now, address, this.#table, 0, bytes, STEP);
+      this.#read(now, address, table, 0, bytes, STEP);
     }
   }
 
   #tableRead(now: Nanos): void {
-    let index = 0;
-    for (let steps = 0; ; steps++) {
-      if (index >= this.#descriptors) {
-        this.#break(now, `descriptor ${index} in an indirect table of ${this.#descriptors}`);
-        return;
-      }
-      if (steps >= this.#descriptors) {
-        this.#break(now, 'a chain in an indirect table does not end');
-        return;
-      }
-      const at = DESC_BYTES * index;
-      const flags = this.#tableView.getUint16(at + 12, true);
-      const isNested = (flags & VIRTQ_DESC_F_INDIRECT) !== 0;
-      const wrong = isNested ? 'an indirect table in an indirect table' : this.#append(at);
-      if (wrong !== '') {
-        this.#break(now, wrong);
-        return;
-      }
-      if ((flags & VIRTQ_DESC_F_NEXT) === 0) break;
-      index = this.#tableView.getUint16(at + 14, true);
-    }
-    this.#ready(now);
-  }
-
-  /** Adds the buffer of the descriptor at byte `at` of `#table`. Returns what is wrong with it, or ''. */
-  #append(at: number): string {
-    const address = this.#addressAt(at);
-    const bytes = this.#tableView.getUint32(at + 8, true);
-    const isWritable = (this.#tableView.getUint16(at + 12, true) & VIRTQ_DESC_F_WRITE) !== 0;
-    if (this.#chain === MAX_CHAIN) return `more than ${MAX_CHAIN} buffers in a request`;
-    if (address + bytes >= ADDRESS_END) return `a buffer at 0x${address.toString(16)}`;
-    if (!isWritable && this.#chain > this.#readable) {
-      return 'a device-readable buffer behind a device-writable one';
-    }
-    this.#address[this.#chain] = address;
-    this.#length[this.#chain] = bytes;
-    this.#chain++;
-    if (isWritable) {
-      this.writableBytes += bytes;
-    } else {
-      this.#readable++;
-      this.readableBytes += bytes;
-    }
-    return '';
-  }
-
-  #addressAt(at: number): number {
-    const high = this.#tableView.getUint32(at + 4, true);
-    return high * 0x1_0000_0000 + this.#tableView.getUint32(at, true);
+    const wrong = this.#chain.appendTable(this.#descriptors);
+    if (wrong !== '') this.#break(now, wrong);
+    else this.#ready(now);
   }
 
   #ready(now: Nanos): void {
@@ -476,13 +422,6 @@ export class Virtqueue implements DmaClient {
     // Without an event index, idx came with the flags.
     else if (this.#owner.eventIndex) this.#readAvail(now);
     else this.#availRead(now);
-  }
-
-  #clearChain(): void {
-    this.#chain = 0;
-    this.#readable = 0;
-    this.readableBytes = 0;
-    this.writableBytes = 0;
   }
 
   #break(now: Nanos, reason: string): void {
