@@ -119,7 +119,8 @@ function timedLists(machines: readonly Machine[], jobs: readonly Job[]): Omit<Re
   return { lists: { machines, workload, jobs }, warnings: [] };
 }
 
-function needsOf({ cpuPerGpu, memoryPerGpu, gpusPerTask }: ListOptions): JobNeeds {
+/** What each job of `--jobs` needs beside GPUs, and how large ones are split. */
+export function needsOf({ cpuPerGpu, memoryPerGpu, gpusPerTask }: ListOptions): JobNeeds {
   return {
     cpuMilliPerGpu: cpuPerGpu * 1000,
     memoryMibPerGpu: memoryPerGpu * MIB_PER_GIB,

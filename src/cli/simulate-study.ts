@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { DxpuError } from '#base/errors';
+import type { JobNeeds } from '#simulator/job-list';
 import type { InputRow } from '#simulator/result';
 import {
   hasPolicy,
@@ -143,13 +144,14 @@ function predictedPct(file: string): number {
   throw wrong('it has no overhead');
 }
 
-/** Tells studies apart: by lists, units, constants and version. */
+/** Tells studies apart: by lists and what they leave open, units, constants and version. */
 export function studyId(
   inputs: readonly InputRow[],
+  needs: JobNeeds,
   constants: StudyConstants,
   units: readonly StudyUnit[],
 ): string {
   const lists = inputs.map(({ role, sha256, entries }) => [role, sha256, entries]);
-  const all = JSON.stringify([version(), lists, constants, units]);
+  const all = JSON.stringify([version(), lists, needs, constants, units]);
   return createHash('sha256').update(all).digest('hex').slice(0, 16);
 }

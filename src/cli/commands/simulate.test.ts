@@ -132,6 +132,24 @@ describe('simulate', () => {
     expect(errorObject(thrown).message).toBe('1/3 is missing');
   });
 
+  // The id of a study left them out: such parts made one answer of different jobs.
+  it.each([
+    ['--cpu-per-gpu', '4'],
+    ['--memory-per-gpu', '16'],
+    ['--gpus-per-task', '4'],
+  ])('merges no parts of which one was made with another %s', async (flag, value) => {
+    const args = ['--nodes', at('nodes.csv'), '--jobs', at('jobs.csv'), '--policy', 'best-fit'];
+    const partOf = async (shard: string, ...more: string[]): Promise<string> => {
+      const own = ['--seeds', '1', '--output', 'json', '--shard', shard, ...more];
+      const file = at(`job-part${shard[0]}.json`);
+      writeFileSync(file, (await run(...args, ...own)).stdout);
+      return file;
+    };
+    const files = [await partOf('1/2'), await partOf('2/2', flag, value)];
+    const { thrown } = await printed(() => mergeParts(files, { output: 'json' }));
+    expect(errorObject(thrown).message).toMatch(/part2\.json .* it is of another study than/);
+  });
+
   it('runs jobs in time, with overheads of classes and of predictions', async () => {
     writeFileSync(
       at('predicted.json'),

@@ -5,7 +5,7 @@ import { type StudyUnit, type UnitResult, unitsOf } from '#simulator/study';
 import { checkTargets, type FileOptions } from '../answer-targets.ts';
 import { printNote, UsageError } from '../output.ts';
 import { checkPlotted, printAnswer, type SimulateFormat, writeAnswer } from '../simulate-answer.ts';
-import { listFiles, type ListOptions, readLists } from '../simulate-lists.ts';
+import { listFiles, type ListOptions, needsOf, readLists } from '../simulate-lists.ts';
 import { constantsOf, planOf, type StudyOptions, studyId } from '../simulate-study.ts';
 import type { SimulateWorkerData } from '../simulate-worker.ts';
 import { EXIT_SIGNALS, runWatched } from '../watched-run.ts';
@@ -64,7 +64,7 @@ export async function simulate(
   const ofFewest = units.filter(({ kind }) => kind === 'fewest').length;
   const about = {
     ...shard,
-    study: studyId(inputs, constants, units),
+    study: studyId(inputs, needsOf(options), constants, units),
     runs: units.length - ofFewest,
     fewest: options.fewest === true ? ofFewest : null,
   };
