@@ -1,6 +1,6 @@
 /** The picture and the page that a command writes beside what it prints. */
-import { UsageError } from './output.ts';
-import { checkTarget } from './whole-file.ts';
+import { printNote, UsageError } from './output.ts';
+import { checkTarget, writeWhole } from './whole-file.ts';
 
 export interface FileOptions {
   readonly plot?: string;
@@ -23,8 +23,36 @@ export function checkTargets({ plot, html }: FileOptions, inputs: readonly strin
   }
 }
 
+/** Fails where the picture would hold more than can be told apart; `what` says what it holds. */
+export function checkPlotted(
+  { plot }: FileOptions,
+  count: number,
+  most: number,
+  what: string,
+): void {
+  if (plot === undefined || count <= most) return;
+  throw new UsageError(
+    `--plot draws at most ${most} ${what} together, not ${count}: --html takes any number`,
+  );
+}
+
+/** Writes what was asked for, and says so. What makes it is slow to load: the rest is not called. */
+export async function writeTargets(
+  { plot, html }: FileOptions,
+  make: { readonly svg: () => Promise<string>; readonly page: () => Promise<string> },
+): Promise<void> {
+  if (plot !== undefined) {
+    writeWhole(plot, await drawnAs(plot, await make.svg()));
+    printNote(`wrote ${plot}`);
+  }
+  if (html !== undefined) {
+    writeWhole(html, await make.page());
+    printNote(`wrote ${html}`);
+  }
+}
+
 /** The content of a picture file of this name. */
-export async function drawnAs(file: string, svg: string): Promise<string | Uint8Array> {
+async function drawnAs(file: string, svg: string): Promise<string | Uint8Array> {
   if (!/\.png$/i.test(file)) return svg;
   const { pngOf } = await import('#report/png');
   return pngOf(svg);

@@ -5,20 +5,19 @@ import { AnswerCsv } from '#perfmodel/answer-csv';
 import { summaryText } from '#perfmodel/answer-summary';
 import { answerText, type TextStyle } from '#perfmodel/answer-text';
 import type { Prediction } from '#perfmodel/prediction';
-import { jsonText, type OutputFormat, printData, printLine } from './output.ts';
+import { jsonText, printData, printLine } from './output.ts';
+import type { AnswerFormat } from './program-options.ts';
 import { type Terminal, terminal } from './terminal.ts';
-
-export type PredictFormat = OutputFormat | 'csv';
 
 /** JSON and CSV lines at once; a table and YAML at the end, as they are one thing. */
 export class PredictPrinter {
-  readonly #format: PredictFormat;
+  readonly #format: AnswerFormat;
   readonly #isAlone: boolean;
   readonly #csv = new AnswerCsv();
   readonly #all: Prediction[] = [];
 
   /** `isAlone`: of one trace, which gets the answer in full. */
-  constructor(format: PredictFormat, isAlone: boolean) {
+  constructor(format: AnswerFormat, isAlone: boolean) {
     this.#format = format;
     this.#isAlone = isAlone;
   }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DxpuError } from '#base/errors';
 import { isIdentityName } from '#identity/identity';
-import { OUTPUT_FORMATS, parseOutputFormat, UsageError } from './output.ts';
+import { OUTPUT_FORMATS, type OutputFormat, parseOutputFormat, UsageError } from './output.ts';
 import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
 
 /** Wraps a parser so that its complaint is one of usage. */
@@ -21,6 +21,7 @@ export const whole = (low: number, high: number): ((text: string) => number) =>
   checked((text) => parseWhole(text, low, high));
 /** What `--output` takes of some commands: those that have it in an `--output` of their own. */
 export const CSV = 'csv';
+export type AnswerFormat = OutputFormat | typeof CSV;
 /** A word that is none of them stays as it is: which there are is known with the command. */
 export const outputFormat = (text: string): string => parseOutputFormat(text) ?? text;
 
@@ -63,6 +64,22 @@ export const several =
     ...(before ?? []),
     parse(text),
   ];
+
+/**
+ * Of a command with an answer: its picture, its page, and one more form. `--output` is parsed by the
+ * program, which has it for all commands.
+ */
+export function answerOptions(command: Command, plotted: string): Command {
+  return command
+    .option('--plot <file>', `draw ${plotted}, as .svg or .png`, filled)
+    .option('--html <file>', 'write one self-contained page', filled)
+    .addOption(
+      new Option('--output <format>', 'how results and errors are printed').choices([
+        ...OUTPUT_FORMATS,
+        CSV,
+      ]),
+    );
+}
 
 export function examples(command: Command, lines: readonly string[]): Command {
   return command.addHelpText(

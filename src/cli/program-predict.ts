@@ -3,10 +3,9 @@ import { type Command, Option } from 'commander';
 import { DxpuError } from '#base/errors';
 import { linkProfileNames } from '#pcie/link-profile';
 import type { SyntheticName } from '#trace/synthetic';
-import { OUTPUT_FORMATS } from './output.ts';
 import {
+  answerOptions,
   checked,
-  CSV,
   duration,
   examples,
   filled,
@@ -37,61 +36,51 @@ const percent = checked((text: string): number => {
 const networkRate = (text: string): number => (text === 'none' ? Infinity : rate(text));
 
 export function addPredict(program: Command): void {
-  examples(
-    program
-      .command('predict')
-      .description('what a workload will lose when its GPU moves away, from traces of it')
-      .argument(
-        '[trace...]',
-        'PyTorch (Kineto) JSON, Nsight Systems sqlite or nvprof CSV; recognised by content',
-      )
-      .addOption(
-        new Option('--example [name]', 'a made-up trace instead of files')
-          .choices(EXAMPLES)
-          .preset(EXAMPLES[0]),
-      )
-      .option(
-        '--link <name|file>',
-        `a link profile: ${linkProfileNames().join(', ')}, or a file; give it again to compare`,
-        several(filled),
-      )
-      .option('--rtt <duration>', 'whole round trip of a DMA read, as in 6.8us', duration)
-      .option('--added-rtt <duration>', 'what the fabric adds to the native round trip', duration)
-      .option('--native-rtt <duration>', 'round trip on a host that has the GPU inside', duration)
-      .option('--tags <n>', 'reads the device has outstanding', whole(1, 1024))
-      .option('--mrrs <bytes>', 'maximum read request size', size)
-      .option('--mps <bytes>', 'maximum payload size', size)
-      .option('--gen <n>', 'PCIe generation, 1 to 6', whole(1, 6))
-      .option('--lanes <n>', '1, 2, 4, 8, 12, 16 or 32', whole(1, 32))
-      .option('--network <rate>', 'bit rate of the network, as in 200Gbit/s, or none', networkRate)
-      .option('--sharing <n>', 'GPUs that share the path', whole(1, 100_000), 1)
-      .option('--fetches <n>', 'DMA reads a submission needs in turn', whole(0, 1000), 1)
-      .addOption(
-        new Option('--peers <where>', 'where GPUs that copy to each other are')
-          .choices(['box', 'spread'])
-          .default('box'),
-      )
-      .option('--budget <percent>', 'overhead that is accepted', percent, 10)
-      .option('--per-iteration', 'each iteration the trace marks, too')
-      .option('--plot <file>', 'draw overhead and causes, as .svg or .png', filled)
-      .option('--html <file>', 'write one self-contained page', filled)
-      // Parsed by the program, which has it for all commands; here for its one more choice.
-      .addOption(
-        new Option('--output <format>', 'how results and errors are printed').choices([
-          ...OUTPUT_FORMATS,
-          CSV,
-        ]),
-      )
-      .action(async (files: string[], _options, command: Command) =>
-        (await import('./commands/predict.ts')).predict(files, command.optsWithGlobals()),
-      ),
-    [
-      'dxpu predict --example              # nothing at hand: a synthetic trace',
-      'dxpu predict trace.json.gz',
-      'dxpu predict trace.json.gz --rtt 4us --tags 256 --budget 5%',
-      'dxpu predict trace.json.gz --link dxpu-6.8us --link dxpu-4.9us --link lab.yaml',
-      'dxpu predict trace.json.gz --plot overhead.svg --html answer.html',
-      'dxpu predict rank*.json.gz --output csv > ranks.csv',
-    ],
+  const predict = program
+    .command('predict')
+    .description('what a workload will lose when its GPU moves away, from traces of it')
+    .argument(
+      '[trace...]',
+      'PyTorch (Kineto) JSON, Nsight Systems sqlite or nvprof CSV; recognised by content',
+    )
+    .addOption(
+      new Option('--example [name]', 'a made-up trace instead of files')
+        .choices(EXAMPLES)
+        .preset(EXAMPLES[0]),
+    )
+    .option(
+      '--link <name|file>',
+      `a link profile: ${linkProfileNames().join(', ')}, or a file; give it again to compare`,
+      several(filled),
+    )
+    .option('--rtt <duration>', 'whole round trip of a DMA read, as in 6.8us', duration)
+    .option('--added-rtt <duration>', 'what the fabric adds to the native round trip', duration)
+    .option('--native-rtt <duration>', 'round trip on a host that has the GPU inside', duration)
+    .option('--tags <n>', 'reads the device has outstanding', whole(1, 1024))
+    .option('--mrrs <bytes>', 'maximum read request size', size)
+    .option('--mps <bytes>', 'maximum payload size', size)
+    .option('--gen <n>', 'PCIe generation, 1 to 6', whole(1, 6))
+    .option('--lanes <n>', '1, 2, 4, 8, 12, 16 or 32', whole(1, 32))
+    .option('--network <rate>', 'bit rate of the network, as in 200Gbit/s, or none', networkRate)
+    .option('--sharing <n>', 'GPUs that share the path', whole(1, 100_000), 1)
+    .option('--fetches <n>', 'DMA reads a submission needs in turn', whole(0, 1000), 1)
+    .addOption(
+      new Option('--peers <where>', 'where GPUs that copy to each other are')
+        .choices(['box', 'spread'])
+        .default('box'),
+    )
+    .option('--budget <percent>', 'overhead that is accepted', percent, 10)
+    .option('--per-iteration', 'each iteration the trace marks, too');
+  answerOptions(predict, 'overhead and causes').action(
+    async (files: string[], _options, command: Command) =>
+      (await import('./commands/predict.ts')).predict(files, command.optsWithGlobals()),
   );
+  examples(predict, [
+    'dxpu predict --example              # nothing at hand: a synthetic trace',
+    'dxpu predict trace.json.gz',
+    'dxpu predict trace.json.gz --rtt 4us --tags 256 --budget 5%',
+    'dxpu predict trace.json.gz --link dxpu-6.8us --link dxpu-4.9us --link lab.yaml',
+    'dxpu predict trace.json.gz --plot overhead.svg --html answer.html',
+    'dxpu predict rank*.json.gz --output csv > ranks.csv',
+  ]);
 }

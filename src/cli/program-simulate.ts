@@ -1,8 +1,8 @@
 /** The command that simulates clusters, and the one that merges its parts. */
 import { type Command, Option } from 'commander';
 import { DxpuError } from '#base/errors';
-import { UsageError, OUTPUT_FORMATS } from './output.ts';
-import { checked, CSV, examples, filled, several, whole } from './program-options.ts';
+import { UsageError } from './output.ts';
+import { answerOptions, checked, examples, filled, several, whole } from './program-options.ts';
 
 /** Of the simulator, which is not loaded for help. */
 export const POLICY_NAMES = [
@@ -50,7 +50,7 @@ function numbersOption(
 ): Option {
   return new Option(flags, text).default([usual], String(usual)).argParser(
     listOf((word) => {
-      const value = /^\d+(?:\.\d+)?$/.test(word) ? Number(word) : Number.NaN;
+      const value = plainNumber(word);
       if (value >= low && value <= high && (!isWhole || Number.isSafeInteger(value))) return value;
       const what = isWhole ? 'a whole number' : 'a number';
       throw bad(`${JSON.stringify(word)} is not ${what} from ${low} to ${high}.`);
@@ -73,6 +73,11 @@ export function parseSeeds(text: string): readonly number[] {
   return [...new Set(seeds)];
 }
 
+/** NaN for anything but a plain number. */
+function plainNumber(text: string): number {
+  return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+}
+
 function parseShard(text: string): { part: number; of: number } {
   const match = /^(\d+)\/(\d+)$/.exec(text);
   const [part, of] = [Number(match?.[1]), Number(match?.[2])];
@@ -89,21 +94,10 @@ function parsePair(text: string): { name: string; value: string } {
 
 const parseOverheadOf = (text: string): { name: string; pct: number } => {
   const { name, value } = parsePair(text);
-  const pct = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+  const pct = plainNumber(value);
   if (pct <= 10_000) return { name, pct };
   throw bad(`${JSON.stringify(value)} is no overhead in percent, as in 4.5.`);
 };
-
-const plotOption = (): Option =>
-  new Option('--plot <file>', 'draw the answer, as .svg or .png').argParser(filled);
-const htmlOption = (): Option =>
-  new Option('--html <file>', 'write one self-contained page').argParser(filled);
-// Parsed by the program, which has it for all commands; here for its one more choice.
-const outputOption = (): Option =>
-  new Option('--output <format>', 'how results and errors are printed').choices([
-    ...OUTPUT_FORMATS,
-    CSV,
-  ]);
 
 export function addSimulate(program: Command): void {
   const simulate = program
@@ -148,13 +142,10 @@ export function addSimulate(program: Command): void {
     )
     .option('--served <percent>', 'of --fewest: what every seed must place', whole(1, 100), 99)
     .option('--scan <n>', 'of --fewest: smaller counts tried after the search', whole(0, 1000), 5)
-    .option('--shard <k/n>', 'this part of the runs alone, as JSON to merge', checked(parseShard))
-    .addOption(plotOption())
-    .addOption(htmlOption())
-    .addOption(outputOption())
-    .action(async (_options, command: Command) =>
-      (await import('./commands/simulate.ts')).simulate(command.optsWithGlobals()),
-    );
+    .option('--shard <k/n>', 'this part of the runs alone, as JSON to merge', checked(parseShard));
+  answerOptions(simulate, 'the answer').action(async (_options, command: Command) =>
+    (await import('./commands/simulate.ts')).simulate(command.optsWithGlobals()),
+  );
   examples(simulate, [
     'dxpu simulate --example             # nothing at hand: synthetic lists',
     'dxpu simulate --nodes nodes.csv --pods pods.csv --policy fgd,best-fit --seeds 42..51',
@@ -249,30 +240,25 @@ function addTimeOptions(simulate: Command): void {
 }
 
 function addMerge(simulate: Command): void {
-  examples(
-    simulate
-      .command('merge')
-      .description('the parts of one study, as the answer to the whole')
-      .argument('<file...>', 'what dxpu simulate --shard printed, all parts, in any order')
-      .addOption(plotOption())
-      .addOption(htmlOption())
-      .addOption(outputOption())
-      .action(async (files: string[], _options, command: Command) => {
-        // The command above takes its options wherever they stand.
-        const foreign = simulate.options.find(
-          (option) =>
-            simulate.getOptionValueSource(option.attributeName()) === 'cli' &&
-            command.options.every(({ long }) => long !== option.long),
-        );
-        if (foreign !== undefined) {
-          throw new UsageError(`${foreign.long} is not for merge: the parts say what they are of`);
-        }
-        const { mergeParts } = await import('./commands/simulate-merge.ts');
-        return mergeParts(files, command.optsWithGlobals());
-      }),
-    [
-      'dxpu simulate merge part*.json',
-      'dxpu simulate merge part*.json --output json --plot all.svg --html all.html',
-    ],
-  );
+  const merge = simulate
+    .command('merge')
+    .description('the parts of one study, as the answer to the whole')
+    .argument('<file...>', 'what dxpu simulate --shard printed, all parts, in any order');
+  answerOptions(merge, 'the answer').action(async (files: string[], _options, command: Command) => {
+    // The command above takes its options wherever they stand.
+    const foreign = simulate.options.find(
+      (option) =>
+        simulate.getOptionValueSource(option.attributeName()) === 'cli' &&
+        command.options.every(({ long }) => long !== option.long),
+    );
+    if (foreign !== undefined) {
+      throw new UsageError(`${foreign.long} is not for merge: the parts say what they are of`);
+    }
+    const { mergeParts } = await import('./commands/simulate-merge.ts');
+    return mergeParts(files, command.optsWithGlobals());
+  });
+  examples(merge, [
+    'dxpu simulate merge part*.json',
+    'dxpu simulate merge part*.json --output json --plot all.svg --html all.html',
+  ]);
 }

@@ -1,26 +1,18 @@
 /** The lists of `dxpu simulate`, read and checked. */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
 import { plainText } from '#report/text-width';
 import type { Machine } from '#simulator/demand';
-import {
-  EXAMPLE_JOBS,
-  EXAMPLE_NODES,
-  EXAMPLE_PODS,
-  exampleJobs,
-  exampleNodes,
-  examplePods,
-} from '#simulator/example-lists';
+import { EXAMPLE_LISTS } from '#simulator/example-lists';
 import { type Job, type JobNeeds, jobsOfPods, readJobs } from '#simulator/job-list';
 import { readNodes } from '#simulator/node-list';
 import { checkPods, readPods } from '#simulator/pod-list';
 import type { InputRow } from '#simulator/result';
 import type { StudyLists } from '#simulator/study';
 import { workloadOf } from '#simulator/workload';
-import { fileProblem } from './file-problem.ts';
 import { UsageError } from './output.ts';
+import { readWhole } from './whole-file.ts';
 
 export interface ListOptions {
   readonly nodes?: string;
@@ -72,51 +64,43 @@ interface Text {
 
 export function readLists(options: ListOptions): ReadLists {
   listFiles(options);
-  const isExample = options.example === true;
-  const nodes = isExample
-    ? madeUp('nodes', EXAMPLE_NODES, exampleNodes())
-    : fromFile('nodes', options.nodes ?? '');
+  const nodes = textOf('nodes', options);
   const machines = readNodes(nodes.file, nodes.text);
   if (machines.every(({ gpus }) => gpus === 0)) {
     throw new DxpuError('invalid_argument', `${nodes.file}: no machine has a GPU`);
   }
   const inputs = [nodes.row(machines.length)];
-  if (options.jobs !== undefined || (isExample && options.timed === true)) {
-    const text = isExample
-      ? madeUp('jobs', EXAMPLE_JOBS, exampleJobs())
-      : fromFile('jobs', options.jobs ?? '');
-    const jobs = readJobs(text.file, text.text, needsOf(options));
-    return { ...timedLists(machines, jobs), inputs: [...inputs, text.row(jobs.length)] };
+  if (options.jobs !== undefined || (options.example === true && options.timed === true)) {
+    const { file, text, row } = textOf('jobs', options);
+    const jobs = readJobs(file, text, needsOf(options));
+    return {
+      lists: timedLists(machines, jobs),
+      inputs: [...inputs, row(jobs.length)],
+      warnings: [],
+    };
   }
-  const text = isExample
-    ? madeUp('pods', EXAMPLE_PODS, examplePods())
-    : fromFile('pods', options.pods ?? '');
-  const pods = readPods(text.file, text.text);
-  const warnings = checkPods(text.file, pods, machines);
-  const row = text.row(pods.length);
+  const { file, text, row } = textOf('pods', options);
+  const pods = readPods(file, text);
+  const warnings = checkPods(file, pods, machines);
+  inputs.push(row(pods.length));
   if (options.timed !== true) {
     const workload = workloadOf(pods.map(({ demand }) => demand));
-    return { lists: { machines, workload }, inputs: [...inputs, row], warnings };
+    return { lists: { machines, workload }, inputs, warnings };
   }
   const jobs = jobsOfPods(pods);
   if (jobs.length === 0) {
     throw new DxpuError(
       'invalid_argument',
-      `${text.file}: no request has a creation_time and a deletion_time, which --timed needs`,
+      `${file}: no request has a creation_time and a deletion_time, which --timed needs`,
     );
   }
   const left = pods.length - jobs.length;
-  const without = left === 0 ? [] : [`${text.file}: ${left} requests have no times: left out`];
-  return {
-    lists: timedLists(machines, jobs).lists,
-    inputs: [...inputs, row],
-    warnings: [...warnings, ...without],
-  };
+  if (left > 0) warnings.push(`${file}: ${left} requests have no times: left out`);
+  return { lists: timedLists(machines, jobs), inputs, warnings };
 }
 
-function timedLists(machines: readonly Machine[], jobs: readonly Job[]): Omit<ReadLists, 'inputs'> {
-  const workload = workloadOf(jobs.map(({ demand }) => demand));
-  return { lists: { machines, workload, jobs }, warnings: [] };
+function timedLists(machines: readonly Machine[], jobs: readonly Job[]): StudyLists {
+  return { machines, workload: workloadOf(jobs.map(({ demand }) => demand)), jobs };
 }
 
 /** What each job of `--jobs` needs beside GPUs, and how large ones are split. */
@@ -128,31 +112,16 @@ export function needsOf({ cpuPerGpu, memoryPerGpu, gpusPerTask }: ListOptions): 
   };
 }
 
-function fromFile(role: InputRow['role'], file: string): Text {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(file);
-  } catch (error) {
-    throw fileProblem('read', file, error);
-  }
-  return textOf(role, file, path.basename(file), bytes, false);
-}
-
-function madeUp(role: InputRow['role'], name: string, text: string): Text {
-  return textOf(role, name, name, Buffer.from(text), true);
-}
-
-function textOf(
-  role: InputRow['role'],
-  file: string,
-  name: string,
-  bytes: Buffer,
-  synthetic: boolean,
-): Text {
+function textOf(role: InputRow['role'], options: ListOptions): Text {
+  const synthetic = options.example === true;
+  const example = EXAMPLE_LISTS[role];
+  const file = synthetic ? example.name : (options[role] ?? '');
+  const bytes = synthetic ? Buffer.from(example.text()) : readWhole(file);
+  const name = plainText(path.basename(file));
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return {
     file,
-    text: bytes.toString('utf8'),
-    row: (entries) => ({ role, name: plainText(name), sha256, entries, synthetic }),
+    text: bytes.toString(),
+    row: (entries) => ({ role, name, sha256, entries, synthetic }),
   };
 }

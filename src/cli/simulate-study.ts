@@ -1,6 +1,5 @@
 /** What the options of `dxpu simulate` ask for, as a study. */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { DxpuError } from '#base/errors';
 import type { JobNeeds } from '#simulator/job-list';
 import type { InputRow } from '#simulator/result';
@@ -12,9 +11,9 @@ import {
   type StudyPlan,
   type StudyUnit,
 } from '#simulator/study';
-import { fileProblem } from './file-problem.ts';
 import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
+import { readWhole } from './whole-file.ts';
 
 export interface StudyOptions {
   readonly policy: readonly string[];
@@ -116,13 +115,10 @@ export function constantsOf(options: StudyOptions): StudyConstants {
 
 /** The overhead of the one prediction in `file`: that of the replay, or the additive one without it. */
 function predictedPct(file: string): number {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw fileProblem('read', file, error);
-  }
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const lines = readWhole(file)
+    .toString()
+    .split('\n')
+    .filter((line) => line.trim() !== '');
   const wrong = (what: string): DxpuError =>
     new DxpuError('invalid_argument', `${file}: ${what}`, { details: { file } });
   if (lines.length !== 1) {

@@ -17,6 +17,11 @@ export interface WatchedRun<R> {
 export const EXIT_SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
 export type EndSignal = keyof typeof EXIT_SIGNALS;
 
+/** Whether progress is told: an example takes no time, and of what a program reads only on a terminal. */
+export function tellsProgress(isExample: boolean, output: string): boolean {
+  return !isExample && (process.stderr.isTTY || output === 'table');
+}
+
 const PROGRESS_EVERY_MS = 100;
 /** Jobs in work that the progress names. */
 const MAX_STEPS = 3;

@@ -1,7 +1,8 @@
-/** Files that are written whole or not at all, and never over something that is read. */
+/** Files that are read whole, and written whole or not at all, never over something that is read. */
 import {
   accessSync,
   constants,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -44,6 +45,15 @@ function realPath(file: string): string | undefined {
     return realpathSync(file);
   } catch {
     return undefined;
+  }
+}
+
+/** The content of `file`. */
+export function readWhole(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw fileProblem('read', file, error);
   }
 }
 

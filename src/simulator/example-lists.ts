@@ -1,10 +1,12 @@
 /** Made-up lists, for a first look without any at hand: as text, in the form of real ones. */
 import { Prng } from '#base/prng';
 
-/** What they are called wherever they are named. */
-export const EXAMPLE_NODES = 'synthetic-nodes.csv';
-export const EXAMPLE_PODS = 'synthetic-pods.csv';
-export const EXAMPLE_JOBS = 'synthetic-jobs.csv';
+/** By what they are lists of, with what they are called wherever they are named. */
+export const EXAMPLE_LISTS = {
+  nodes: { name: 'synthetic-nodes.csv', text: exampleNodes },
+  pods: { name: 'synthetic-pods.csv', text: examplePods },
+  jobs: { name: 'synthetic-jobs.csv', text: exampleJobs },
+} as const;
 
 const SEED = 1;
 const MACHINES = 48;

@@ -8,8 +8,9 @@ import type { FileOptions } from '../answer-targets.ts';
 import { checkFiles, writeFiles } from '../predict-files.ts';
 import { jobName, type PredictJob } from '../predict-job.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
-import { type PredictFormat, PredictPrinter } from '../predict-printer.ts';
-import { type EndSignal, EXIT_SIGNALS, runWatched } from '../watched-run.ts';
+import { PredictPrinter } from '../predict-printer.ts';
+import type { AnswerFormat } from '../program-options.ts';
+import { type EndSignal, EXIT_SIGNALS, runWatched, tellsProgress } from '../watched-run.ts';
 import type { Outcome, WorkerLike } from '../worker-pool.ts';
 
 export interface PredictCommandOptions extends LinkOptions, FileOptions {
@@ -20,7 +21,7 @@ export interface PredictCommandOptions extends LinkOptions, FileOptions {
   readonly budget: number;
   readonly perIteration?: boolean;
   readonly example?: SyntheticName;
-  readonly output: PredictFormat;
+  readonly output: AnswerFormat;
   readonly debug?: boolean;
 }
 
@@ -36,7 +37,7 @@ export async function predict(
   const signalled = await runWatched<Prediction[]>(jobs, {
     start: startWorker,
     nameOf: (job) => run.nameOf(job),
-    isWatched: run.isWatched,
+    isWatched: tellsProgress(options.example !== undefined, options.output),
     onOutcome: (job, outcome) => run.take(job, outcome),
   });
   await run.end(signalled);
@@ -86,11 +87,6 @@ class PredictRun {
     this.#printer = new PredictPrinter(options.output, jobs.length === 1);
   }
 
-  get isWatched(): boolean {
-    const { example, output } = this.#options;
-    return example === undefined && (process.stderr.isTTY || output === 'table');
-  }
-
   take(job: number, outcome: Outcome<Prediction[]>): void {
     this.#told += 1;
     if ('result' in outcome) {
@@ -121,8 +117,7 @@ class PredictRun {
       return;
     }
     const missing = this.#errors.map(({ message }) => message);
-    const written = await writeFiles(this.#options, this.#predictions, missing);
-    for (const file of written) printNote(`wrote ${file}`);
+    await writeFiles(this.#options, this.#predictions, missing);
   }
 
   nameOf(job: number): string {

@@ -4,16 +4,17 @@ import { inShard, type ShardOf, shardResult, wholeResult } from '#simulator/shar
 import { type StudyUnit, type UnitResult, unitsOf } from '#simulator/study';
 import { checkTargets, type FileOptions } from '../answer-targets.ts';
 import { printNote, UsageError } from '../output.ts';
-import { checkPlotted, printAnswer, type SimulateFormat, writeAnswer } from '../simulate-answer.ts';
+import type { AnswerFormat } from '../program-options.ts';
+import { checkLines, printAnswer, writeAnswer } from '../simulate-answer.ts';
 import { listFiles, type ListOptions, needsOf, readLists } from '../simulate-lists.ts';
 import { constantsOf, planOf, type StudyOptions, studyId } from '../simulate-study.ts';
 import type { SimulateWorkerData } from '../simulate-worker.ts';
-import { EXIT_SIGNALS, runWatched } from '../watched-run.ts';
+import { EXIT_SIGNALS, runWatched, tellsProgress } from '../watched-run.ts';
 import type { WorkerLike } from '../worker-pool.ts';
 
 export interface SimulateCommandOptions extends ListOptions, StudyOptions, FileOptions {
   readonly shard?: ShardOf;
-  readonly output: SimulateFormat;
+  readonly output: AnswerFormat;
 }
 
 /** More warnings of one kind than anybody reads. */
@@ -30,7 +31,7 @@ export async function simulate(
   const { lists, inputs, warnings } = readLists(options);
   const constants = constantsOf(options);
   const units = unitsOf(planOf(options, lists));
-  checkPlotted(options, linesOf(units));
+  checkLines(options, linesOf(units));
   warn(warnings);
   const mine = shard === undefined ? units : inShard(units, shard);
   const runs: SimulateRun[] = [];
@@ -39,7 +40,7 @@ export async function simulate(
   const signalled = await runWatched<UnitResult>(mine, {
     start: () => startWorker({ lists, constants }),
     nameOf: (job) => unitName(mine[job]),
-    isWatched: options.example !== true && (process.stderr.isTTY || output === 'table'),
+    isWatched: tellsProgress(options.example === true, output),
     onOutcome: (_job, outcome, stop) => {
       if ('error' in outcome) {
         failure ??= outcome.error;
