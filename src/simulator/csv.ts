@@ -22,7 +22,7 @@ export interface CsvRow {
   field(column: string): CsvField | undefined;
 }
 
-/** What is wrong, with `FILE:LINE:COLUMN` in front; `out` says what to do about it. */
+/** What is wrong, with `FILE:LINE:COLUMN` in front. */
 export function csvError(
   file: string,
   at: { readonly line: number; readonly column: number },

@@ -34,6 +34,21 @@ export function isShared(demand: Demand): boolean {
   return demand.gpus === 1 && demand.gpuMilli < WHOLE_GPU;
 }
 
+/** Equal for demands that nothing tells apart. */
+export function demandKey({ cpuMilli, memoryMib, gpus, gpuMilli, models }: Demand): string {
+  return `${cpuMilli},${memoryMib},${gpus},${gpuMilli},${models.join('|')}`;
+}
+
+/** Equal for machines that nothing but a name tells apart. */
+export function machineKey({ cpuMilli, memoryMib, gpus, model }: Machine): string {
+  return `${cpuMilli},${memoryMib},${gpus},${model}`;
+}
+
+/** GPUs of machines altogether. */
+export function gpusOf(machines: readonly Machine[]): number {
+  return machines.reduce((sum, { gpus }) => sum + gpus, 0);
+}
+
 /** Whether the machine, empty, could hold the demand. */
 export function couldHold(machine: Machine, demand: Demand): boolean {
   return (

@@ -1,6 +1,6 @@
 /**
  * What an engine drives: hardware in one of the two designs, with the policy that places requests
- * on it. The engines (`fill.ts` and those after it) know nothing of servers, hosts or boxes.
+ * on it. The engines (`fill.ts`, `fewest.ts`, `timed.ts`) know nothing of servers, hosts or boxes.
  */
 import type { Demand } from './demand.ts';
 
@@ -33,6 +33,13 @@ export const UNPLACED_REASONS = [
   'no-gpu-beside-cpu',
 ] as const;
 export type UnplacedReason = (typeof UNPLACED_REASONS)[number];
+
+/** A count of 0 for each reason. */
+export function noneUnplaced(): Record<UnplacedReason, number> {
+  return Object.fromEntries(UNPLACED_REASONS.map((reason) => [reason, 0])) as ReturnType<
+    typeof noneUnplaced
+  >;
+}
 
 /**
  * What can fail: a GPU node, a machine with CPU (a server, or a host of a pool), or a box of a pool.

@@ -1,6 +1,6 @@
 /** The smallest hardware that serves a demand: by bisection, then by looking around. */
 import { Prng } from '#base/prng';
-import { askedMilli, type Demand, type Machine, WHOLE_GPU } from './demand.ts';
+import { askedMilli, type Demand, gpusOf, type Machine, WHOLE_GPU } from './demand.ts';
 import type { Design } from './design.ts';
 import { PoolDesign } from './pool-design.ts';
 import { placed, type PoolShape, spreadMachines, takeApart } from './pool-hardware.ts';
@@ -129,8 +129,4 @@ export function servesShare(
     if (mayMiss < 0) return false;
   }
   return true;
-}
-
-function gpusOf(machines: readonly Machine[]): number {
-  return machines.reduce((sum, { gpus }) => sum + gpus, 0);
 }

@@ -1,9 +1,11 @@
 /** Fields of a CSV row as numbers and names, with messages that name place, column and way out. */
+import { assertDefined } from '#base/assert';
 import { csvError, type CsvField, type CsvRow } from './csv.ts';
+import { WHOLE_GPU } from './demand.ts';
 
 /** The field of a column that the header is known to have. */
 export function requiredField(row: CsvRow, column: string): CsvField {
-  return row.field(column) ?? { text: '', line: 0, column: 0 };
+  return assertDefined(row.field(column), 'a column that is required');
 }
 
 /**
@@ -20,6 +22,13 @@ export function wholeNumber(file: string, column: string, field: CsvField, unit:
     throw csvError(file, field, `${column} ${shown} is no whole number; it is in ${unit}`);
   }
   return value;
+}
+
+/** A number of whole GPUs; one that counts thousandths is refused. Throws `invalid_argument`. */
+export function wholeGpus(file: string, column: string, field: CsvField): number {
+  const gpus = wholeNumber(file, column, field, 'whole GPUs');
+  if (gpus < WHOLE_GPU) return gpus;
+  throw csvError(file, field, `${column} ${gpus} is in whole GPUs, not in thousandths`);
 }
 
 /** Keeps names apart: throws `invalid_argument` at the second use of one, naming the first. */

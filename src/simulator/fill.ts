@@ -1,7 +1,7 @@
 /** Arrivals without departures, until a share of GPU capacity has been asked for. */
 import { askedMilli, type Demand } from './demand.ts';
 import { Curve, type CurvePoint } from './curve.ts';
-import { type Design, UNPLACED_REASONS, type UnplacedReason } from './design.ts';
+import { type Design, noneUnplaced, type UnplacedReason } from './design.ts';
 
 export interface FillResult {
   readonly curve: readonly CurvePoint[];
@@ -16,10 +16,7 @@ export interface FillResult {
 /** Puts the arrivals to the design one by one. A request that is refused never comes again. */
 export function fill(design: Design, kinds: readonly Demand[], arrivals: Uint32Array): FillResult {
   const curve = new Curve(design.capacityMilli);
-  const unplaced = Object.fromEntries(UNPLACED_REASONS.map((reason) => [reason, 0])) as Record<
-    UnplacedReason,
-    number
-  >;
+  const unplaced = noneUnplaced();
   let arrivedMilli = 0;
   let allocatedMilli = 0;
   let placed = 0;

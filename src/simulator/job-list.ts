@@ -1,8 +1,8 @@
 /** Timed jobs: from a list as Muri publishes it, or from pods that have times. */
 import { csvError, readCsv } from './csv.ts';
-import { type Demand, WHOLE_GPU } from './demand.ts';
-import { requiredField, UniqueNames, wholeNumber } from './field.ts';
-import { demandKey, type Pod } from './pod-list.ts';
+import { type Demand, demandKey, WHOLE_GPU } from './demand.ts';
+import { requiredField, UniqueNames, wholeGpus, wholeNumber } from './field.ts';
+import type { Pod } from './pod-list.ts';
 
 /** Times in milliseconds; `submitMs` counts from whatever the list counts from. */
 export interface Job {
@@ -50,15 +50,8 @@ export function readJobs(file: string, text: string, needs: JobNeeds): Job[] {
   return readCsv(file, text, { required: REQUIRED, optional: OPTIONAL }).map((row) => {
     const field = (column: (typeof REQUIRED)[number]) => requiredField(row, column);
     const name = names.take(field('job_id'));
-    const gpus = wholeNumber(file, 'num_gpu', field('num_gpu'), 'whole GPUs');
+    const gpus = wholeGpus(file, 'num_gpu', field('num_gpu'));
     if (gpus === 0) throw csvError(file, field('num_gpu'), 'a job of no GPU');
-    if (gpus >= WHOLE_GPU) {
-      throw csvError(
-        file,
-        field('num_gpu'),
-        `num_gpu ${gpus} is in whole GPUs, not in thousandths`,
-      );
-    }
     const tasks = Math.ceil(gpus / needs.gpusPerTask);
     if (gpus % tasks !== 0) {
       const what = `${gpus} GPUs make no ${tasks} equal tasks of at most ${needs.gpusPerTask}`;

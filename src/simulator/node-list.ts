@@ -1,7 +1,7 @@
 /** Machines from a node list as openb publishes it: sn, cpu_milli, memory_mib, gpu, model. */
 import { csvError, readCsv } from './csv.ts';
 import type { Machine } from './demand.ts';
-import { requiredField, UniqueNames, wholeNumber } from './field.ts';
+import { requiredField, UniqueNames, wholeGpus, wholeNumber } from './field.ts';
 
 const COLUMNS = ['sn', 'cpu_milli', 'memory_mib', 'gpu', 'model'] as const;
 
@@ -23,10 +23,7 @@ export function readNodes(file: string, text: string): Machine[] {
       throw csvError(file, field('cpu_milli'), what);
     }
     const memoryMib = number('memory_mib', 'MiB');
-    const gpus = number('gpu', 'whole GPUs');
-    if (gpus >= 1000) {
-      throw csvError(file, field('gpu'), `gpu ${gpus} is in whole GPUs, not in thousandths`);
-    }
+    const gpus = wholeGpus(file, 'gpu', field('gpu'));
     const model = field('model').text;
     if (gpus > 0 && model === '') throw csvError(file, field('model'), 'GPUs without a model');
     if (gpus === 0 && model !== '') {

@@ -1,6 +1,13 @@
 /** Requests from a pod list as openb publishes it, and what a list of machines makes of them. */
 import { csvError, readCsv, type CsvField, type CsvRow } from './csv.ts';
-import { couldHold, type Demand, type Machine, WHOLE_GPU } from './demand.ts';
+import {
+  couldHold,
+  type Demand,
+  demandKey,
+  type Machine,
+  machineKey,
+  WHOLE_GPU,
+} from './demand.ts';
 import { requiredField, UniqueNames, wholeNumber } from './field.ts';
 
 const REQUIRED = ['name', 'cpu_milli', 'memory_mib', 'num_gpu', 'gpu_milli'] as const;
@@ -111,10 +118,7 @@ export function checkPods(
   machines: readonly Machine[],
 ): string[] {
   const models = new Set(machines.map((machine) => machine.model).filter((name) => name !== ''));
-  const shapes = new Map(
-    machines.map((m) => [`${m.cpuMilli},${m.memoryMib},${m.gpus},${m.model}`, m]),
-  );
-  const kinds = [...shapes.values()];
+  const kinds = [...new Map(machines.map((each) => [machineKey(each), each])).values()];
   const held = new Map<string, boolean>();
   const messages: string[] = [];
   for (const pod of pods) {
@@ -134,10 +138,4 @@ export function checkPods(
     }
   }
   return messages;
-}
-
-/** Equal for demands that nothing tells apart. */
-export function demandKey(demand: Demand): string {
-  const { cpuMilli, memoryMib, gpus, gpuMilli, models } = demand;
-  return `${cpuMilli},${memoryMib},${gpus},${gpuMilli},${models.join('|')}`;
 }

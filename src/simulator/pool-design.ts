@@ -122,9 +122,7 @@ export class PoolDesign implements Design {
 
   hits({ kind, index }: Unit, { host, gpus }: Placement): boolean {
     if (kind === 'server') return host === index;
-    return gpus.some(
-      (gpu) => (kind === 'gpu' ? gpu : Math.floor(gpu / this.pool.stride)) === index,
-    );
+    return gpus.some((gpu) => (kind === 'gpu' ? gpu : this.pool.boxOf(gpu)) === index);
   }
 
   rebind(placement: Placement): Placement | undefined {

@@ -1,5 +1,5 @@
 /** Machines taken apart: hosts that keep CPU and memory, boxes that hold the GPUs. */
-import type { Machine } from './demand.ts';
+import { type Machine, machineKey } from './demand.ts';
 
 export const REACHES = ['rack', 'pod', 'datacenter'] as const;
 export type Reach = (typeof REACHES)[number];
@@ -129,8 +129,7 @@ export function placed(machines: readonly Machine[]): PlacedMachine[] {
 export function spreadMachines(machines: readonly Machine[], count: number): PlacedMachine[] {
   const kinds = new Map<string, PlacedMachine[]>();
   for (const each of placed(machines)) {
-    const { cpuMilli, memoryMib, gpus, model } = each.machine;
-    const key = `${cpuMilli},${memoryMib},${gpus},${model}`;
+    const key = machineKey(each.machine);
     kinds.set(key, [...(kinds.get(key) ?? []), each]);
   }
   const order = [...kinds.values()]

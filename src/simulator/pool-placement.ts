@@ -1,7 +1,8 @@
 /**
  * The manager's own placement as a policy: the host as FGD chooses it (the manager is told its host),
- * the GPUs by `#placement/plan`, the code that the manager runs. Hosts of a group reach the same boxes and have windows for any GPU, so
- * one host a group stands for them all in its index, with as many free slots as the one in question.
+ * the GPUs by `#placement/plan`, the code that the manager runs. Hosts of a group reach the same boxes
+ * and have windows for any GPU, so one host a group stands for them all in its index, with as many free
+ * slots as the one in question.
  */
 import { assertDefined } from '#base/assert';
 import { plan } from '#placement/plan';
@@ -24,13 +25,10 @@ export const placementInPool: MakePoolPolicy = (input) => {
   const standIns = new StandIns(pool, index);
   pool.watch({
     gpuChanged: (gpu, state) => {
-      const box = Math.floor(gpu / pool.stride);
+      const box = pool.boxOf(gpu);
       index.setNodeState(boxId(box), gpu % pool.stride, state === 'broken' ? 'gone' : state);
     },
-    boxChanged: (box, down) => {
-      const kind = pool.hasNvlink(pool.boxModel[box] as number) ? 'nvswitch' : 'pcie';
-      index.setBox({ id: boxId(box), kind, reachable: !down });
-    },
+    boxChanged: (box, down) => index.setBox(boxFacts(pool, box, !down)),
   });
   return {
     ...fgdInPool(input),
@@ -81,7 +79,7 @@ function indexOf(pool: Pool): PoolIndex {
   for (let box = 0; box < pool.boxCount; box++) {
     const model = pool.boxModel[box] as number;
     const nvlink = pool.hasNvlink(model);
-    index.setBox({ id: boxId(box), kind: nvlink ? 'nvswitch' : 'pcie', reachable: true });
+    index.setBox(boxFacts(pool, box, true));
     for (let slot = 0; slot < (pool.boxSize[box] as number); slot++) {
       index.setNode({
         box: boxId(box),
@@ -96,6 +94,11 @@ function indexOf(pool: Pool): PoolIndex {
     }
   }
   return index;
+}
+
+function boxFacts(pool: Pool, box: number, reachable: boolean) {
+  const nvlink = pool.hasNvlink(pool.boxModel[box] as number);
+  return { id: boxId(box), kind: nvlink ? 'nvswitch' : 'pcie', reachable } as const;
 }
 
 class StandIns {

@@ -26,8 +26,8 @@ export interface PoolPolicy {
   scoreBox(b: number, take: number, demand: Demand): number;
   /** How well it suits to give group `group` the demand, whichever host and boxes; added to both. */
   scoreGroup?(group: number, demand: Demand, shares: boolean): number;
-  /** Chooses the GPUs itself, once the host is known; `undefined` leaves it to `scoreBox`. */
-  gpusFor?(h: number, demand: Demand): readonly number[] | undefined;
+  /** Chooses the GPUs itself, once the host is known; without it those of the best boxes are taken. */
+  gpusFor?(h: number, demand: Demand): readonly number[];
   /** Is told of every placement (1) and release (−1). */
   moved?(placement: Placement, sign: 1 | -1): void;
 }

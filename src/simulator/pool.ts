@@ -125,8 +125,12 @@ export class Pool {
     );
   }
 
+  boxOf(gpu: number): number {
+    return Math.floor(gpu / this.stride);
+  }
+
   modelOf(gpu: number): number {
-    return this.boxModel[Math.floor(gpu / this.stride)] as number;
+    return this.boxModel[this.boxOf(gpu)] as number;
   }
 
   /** Whether boxes of a model have NVLink between all their GPUs. */
@@ -190,7 +194,7 @@ export class Pool {
   }
 
   isDown(gpu: number): boolean {
-    return this.#gpusDown.isDown(gpu) || this.isBoxDown(Math.floor(gpu / this.stride));
+    return this.#gpusDown.isDown(gpu) || this.isBoxDown(this.boxOf(gpu));
   }
 
   isBoxDown(b: number): boolean {
@@ -225,7 +229,7 @@ export class Pool {
   setGpuDown(gpu: number, down: boolean): void {
     if (!this.#gpusDown.change(gpu, down)) return;
     const host = this.gpuHost[gpu] as number;
-    const group = this.boxGroup[Math.floor(gpu / this.stride)] as number;
+    const group = this.boxGroup[this.boxOf(gpu)] as number;
     if (host === FREE) {
       this.#countFree(gpu, down ? -1 : 1);
       this.#gpuChanged(gpu);
@@ -284,7 +288,7 @@ export class Pool {
   }
 
   #countFree(gpu: number, by: 1 | -1): void {
-    const b = Math.floor(gpu / this.stride);
+    const b = this.boxOf(gpu);
     this.boxFree[b] = (this.boxFree[b] as number) + by;
     if (!this.isBoxDown(b)) this.#shelve(b);
   }

@@ -1,5 +1,6 @@
 /** What a simulation answers, as JSON: `dxpu.simulate/1`. Shares are in percent of GPU capacity. */
 import { z } from 'zod';
+import { noneUnplaced } from './design.ts';
 import type { FillResult } from './fill.ts';
 import { spreadOf } from './statistics.ts';
 import type { TimedResult } from './timed-book.ts';
@@ -19,14 +20,6 @@ const unplaced = z.strictObject({
   fragmentation: count,
   'no-gpu-beside-cpu': count,
 });
-
-const NONE_UNPLACED = {
-  model: 0,
-  'no-cpu-beside-gpu': 0,
-  'no-slot': 0,
-  fragmentation: 0,
-  'no-gpu-beside-cpu': 0,
-};
 
 /** What of a run is not in its seed: reach, slots per host, overhead, whatever a sweep varies. */
 const setting = z.record(z.string(), z.union([z.string(), z.number()]));
@@ -170,7 +163,7 @@ export function timedRun(
     servers: hardware.servers,
     requests: jobs + impossible,
     placed: jobs,
-    unplaced: NONE_UNPLACED,
+    unplaced: noneUnplaced(),
     curve: [],
     timed: {
       jobs,

@@ -3,7 +3,7 @@
  * an object of this kind and a maker for it.
  */
 import type { Prng } from '#base/prng';
-import { type Demand, isShared } from './demand.ts';
+import { type Demand, isShared, WHOLE_GPU } from './demand.ts';
 import type { Servers } from './servers.ts';
 import type { Workload } from './workload.ts';
 
@@ -66,7 +66,8 @@ export const bestFit: MakeServerPolicy = ({ servers }) => ({
   score: (s, demand) => {
     const cpu = ((servers.cpuLeft[s] as number) - demand.cpuMilli) / servers.maxCpuMilli;
     const gpu =
-      ((servers.leftSum[s] as number) - demand.gpus * demand.gpuMilli) / (servers.stride * 1000);
+      ((servers.leftSum[s] as number) - demand.gpus * demand.gpuMilli) /
+      (servers.stride * WHOLE_GPU);
     return Math.trunc((1 - (cpu * 0.5 + gpu * 0.5)) * 100);
   },
   gpuFor: (s, demand) => tightestGpu(servers, s, demand),
@@ -75,7 +76,7 @@ export const bestFit: MakeServerPolicy = ({ servers }) => ({
 /** The smallest product of what is free and what is asked for, CPU and GPU, by the largest machine. */
 export const dotProduct: MakeServerPolicy = ({ servers }) => ({
   score: (s, demand) => {
-    const maxGpu = servers.stride * 1000;
+    const maxGpu = servers.stride * WHOLE_GPU;
     const cpu =
       ((servers.cpuLeft[s] as number) / servers.maxCpuMilli) *
       (demand.cpuMilli / servers.maxCpuMilli);
@@ -93,7 +94,7 @@ export const dotProduct: MakeServerPolicy = ({ servers }) => ({
 export const gpuClustering: MakeServerPolicy = ({ servers }) => ({
   score: (s, demand) => {
     if (demand.gpus === 0) return 0;
-    const full = servers.stride * 1000;
+    const full = servers.stride * WHOLE_GPU;
     const used = Math.trunc((25 * (full - (servers.leftSum[s] as number))) / full);
     const size = s * (servers.stride + 1) + (isShared(demand) ? 0 : demand.gpus);
     const sizes = servers.sizes[s] as number;
@@ -110,9 +111,9 @@ export const gpuPacking: MakeServerPolicy = ({ servers }) => ({
     const free = servers.wholeFree[s] as number;
     if (free === (servers.gpuCount[s] as number)) return Math.max(33 - free, free);
     const gpu = isShared(demand) ? tightestGpu(servers, s, demand) : -1;
-    const left = gpu < 0 ? 1000 : (servers.gpuLeft[s * servers.stride + gpu] as number);
-    if (left === 1000) return Math.max(50 - demand.gpus, 33);
-    return 100 - Math.trunc(Math.trunc((left * 100) / 1000) / 10);
+    const left = gpu < 0 ? WHOLE_GPU : (servers.gpuLeft[s * servers.stride + gpu] as number);
+    if (left === WHOLE_GPU) return Math.max(50 - demand.gpus, 33);
+    return 100 - Math.trunc(Math.trunc((left * 100) / WHOLE_GPU) / 10);
   },
   gpuFor: (s, demand) => tightestGpu(servers, s, demand),
 });

@@ -1,5 +1,5 @@
 /** Other GPUs for a placement, in place of those that have failed. */
-import { isShared } from './demand.ts';
+import { isShared, WHOLE_GPU } from './demand.ts';
 import type { Placement } from './design.ts';
 import type { Pool } from './pool.ts';
 
@@ -13,7 +13,7 @@ export function spares(pool: Pool, { demand, host, gpus }: Placement): number[] 
   const first = down[0];
   if (first === undefined || pool.isHostDown(host)) return undefined;
   if (isShared(demand)) {
-    const alone = (pool.gpuLeft[first] as number) + demand.gpuMilli === 1000;
+    const alone = (pool.gpuLeft[first] as number) + demand.gpuMilli === WHOLE_GPU;
     if (!alone && pool.slotsLeft[host] === 0) return undefined;
   }
   const model = pool.modelOf(first);
@@ -23,7 +23,7 @@ export function spares(pool: Pool, { demand, host, gpus }: Placement): number[] 
     const found = freeOf(pool, group, model, down.length);
     return found && gpus.map((gpu) => (pool.isDown(gpu) ? (found.pop() as number) : gpu));
   }
-  const box = Math.floor((gpus.find((gpu) => !pool.isDown(gpu)) ?? first) / pool.stride);
+  const box = pool.boxOf(gpus.find((gpu) => !pool.isDown(gpu)) ?? first);
   if (!pool.isBoxDown(box) && (pool.boxFree[box] as number) >= down.length) {
     const found = pool.freeGpus(box, down.length);
     return gpus.map((gpu) => (pool.isDown(gpu) ? (found.pop() as number) : gpu));

@@ -3,7 +3,7 @@
  * nothing of each other, so that they can run anywhere and in any order.
  */
 import { Prng } from '#base/prng';
-import { type Machine, WHOLE_GPU } from './demand.ts';
+import { gpusOf, type Machine, WHOLE_GPU } from './demand.ts';
 import type { Design } from './design.ts';
 import { fewestPooled, fewestServers } from './fewest.ts';
 import { fill } from './fill.ts';
@@ -89,14 +89,15 @@ export function hasPolicy(design: StudyUnit['design'], policy: string): boolean 
  * in its settings, so a sweep of it does not run it again.
  */
 export function unitsOf(plan: StudyPlan): StudyUnit[] {
-  const kinds = [plan.inTime ? 'timed' : 'fill', ...(plan.fewest ? ['fewest'] : [])] as const;
+  const kinds: StudyUnit['kind'][] = [plan.inTime ? 'timed' : 'fill'];
+  if (plan.fewest) kinds.push('fewest');
   return kinds.flatMap((kind) =>
     plan.designs.flatMap((design) =>
       plan.policies
         .filter((policy) => hasPolicy(design, policy))
         .flatMap((policy) =>
-          settingsOf(plan.axes, axesOf(kind as StudyUnit['kind'], design)).flatMap((setting) => {
-            const unit = { kind: kind as StudyUnit['kind'], design, policy, setting };
+          settingsOf(plan.axes, axesOf(kind, design)).flatMap((setting) => {
+            const unit = { kind, design, policy, setting };
             if (kind === 'fewest') return [{ ...unit, seeds: plan.seeds }];
             return plan.seeds.map((seed) => ({ ...unit, seeds: [seed] }));
           }),
@@ -221,8 +222,4 @@ function numberOf(setting: StudyUnit['setting'], name: AxisName): number {
 function known<T>(policy: T | undefined): T {
   if (policy === undefined) throw new Error('a unit of a policy its design does not have');
   return policy;
-}
-
-function gpusOf(machines: readonly Machine[]): number {
-  return machines.reduce((sum, { gpus }) => sum + gpus, 0);
 }

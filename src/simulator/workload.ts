@@ -1,8 +1,7 @@
 /** The requests of a list, and the order in which a run meets them. */
 import { DxpuError } from '#base/errors';
 import type { Prng } from '#base/prng';
-import { askedMilli, type Demand } from './demand.ts';
-import { demandKey } from './pod-list.ts';
+import { askedMilli, type Demand, demandKey } from './demand.ts';
 
 /** Requests as numbers: request `i` asks for `kinds[kindOf[i]]`. Equal demands are one kind. */
 export interface Workload {
