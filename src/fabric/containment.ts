@@ -32,11 +32,9 @@ export interface ContainmentFaults {
 export class Containment {
   /** The region of the last `check` that returned `Verdict.MEMORY`. */
   region: MemoryRegion | undefined;
-  readonly #memory: MemoryMap;
   readonly #faults: Required<ContainmentFaults>;
 
-  constructor(memory: MemoryMap, faults: ContainmentFaults = {}) {
-    this.#memory = memory;
+  constructor(faults: ContainmentFaults = {}) {
     this.#faults = {
       noAddressTypeCheck: faults.noAddressTypeCheck ?? false,
       noConfigRefusal: faults.noConfigRefusal ?? false,
@@ -50,8 +48,11 @@ export class Containment {
     };
   }
 
-  /** Judges one decoded request, not a completion, from the function behind `shadow`. */
-  check(tlp: Tlp, shadow: ConfigShadow, table: HostTable): Verdict {
+  /**
+   * Judges one decoded request, not a completion, from the function behind `shadow`, for which `memory`
+   * is open.
+   */
+  check(tlp: Tlp, shadow: ConfigShadow, table: HostTable, memory: MemoryMap): Verdict {
     const { kind } = tlp;
     const faults = this.#faults;
     if (kind === TlpKind.Msg || kind === TlpKind.MsgD) {
@@ -75,8 +76,8 @@ export class Containment {
     const address = tlpAddress(tlp);
     const last = address + 4 * tlp.lengthDw - 1;
     if (!read && address <= INTERRUPT_LIMIT && last >= INTERRUPT_BASE) return Refusal.INTERRUPT;
-    // Windows and registered memory never overlap: what is memory is in no window.
-    const region = this.#memory.floor(address);
+    // Shared memory overlaps no window, and of a function's own memory an address is not one of the bus.
+    const region = memory.floor(address);
     if (region === undefined || (last > region.limit && !faults.noRangeCheck)) {
       const inWindow = table.rowOfAddress(address) >= 0 && !faults.noPeerCheck;
       return inWindow ? Refusal.PEER_TO_PEER : Refusal.UNREGISTERED;

@@ -50,6 +50,11 @@ export interface HostProxyOptions {
    * counts as a surprise. Default false: it is in while its row is ready.
    */
   readonly holdsFunctions?: boolean;
+  /**
+   * Each virtual slot has memory of its own, as behind an IOMMU: `registerSlotMemory` in place of
+   * `registerMemory`. Default false: what is registered is open to the functions of all slots.
+   */
+  readonly ownMemory?: boolean;
   /** The AER capability of a virtual slot's port. Without it the proxy keeps one of its own. */
   readonly aer?: (virtualSlot: number) => AdvancedErrorReporting | undefined;
   readonly onEvent?: (now: Nanos, event: HostProxyEvent) => void;

@@ -9,6 +9,7 @@
  *
  * A pure machine without deadlines of its own: the completion timeout is the requester's (2.8).
  */
+import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import type { AdvancedErrorReporting } from '#pcie/aer';
@@ -65,11 +66,11 @@ export class HostProxy implements DownstreamFabric, LinkUser {
       completerBdf,
       noCompletionCheck: faults.noCompletionCheck ?? false,
     });
-    this.#life = new HostSlotLife(options, this.#downstream);
+    this.#life = new HostSlotLife(options, this.#memory, this.#downstream);
     this.#upstream = new HostUpstream({
       ...shared,
       downstream: this.#downstream,
-      containment: new Containment(this.#memory, faults),
+      containment: new Containment(faults),
       dma: new DmaService({
         scratch: this.#scratch,
         completerBdf,
@@ -178,12 +179,16 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     this.#peers.flush(now);
   }
 
-  /** Also refused: memory that shares an address with a window of the table. */
+  /**
+   * For all slots (not with `ownMemory`). Also refused: memory that shares an address with a window of
+   * the table.
+   */
   registerMemory(
     base: number,
     memory: Uint8Array,
     access: { read: boolean; write: boolean },
   ): void {
+    assert(this.#options.ownMemory !== true, 'with memory of their own, slots have none together');
     const limit = base + memory.length - 1;
     const row = memory.length > 0 ? this.#routes.table.rowOverlapping(base, limit) : -1;
     const { virtualSlot } = this.#routes.table.rows[row] ?? {};
@@ -199,6 +204,28 @@ export class HostProxy implements DownstreamFabric, LinkUser {
   /** Reads not yet answered that touch the region end with UR. `not_found` when there is none. */
   unregisterMemory(base: number): void {
     if (this.#options.faults?.noMemoryBarrier !== true) this.#memory.unregister(base);
+  }
+
+  /**
+   * Opens memory to the function of one slot, whatever is bound there (`ownMemory`); the bytes are shared.
+   * Its addresses are those the function uses, and may be those of a window too: memory goes first.
+   * Errors as of `MemoryMap.register`.
+   */
+  registerSlotMemory(
+    virtualSlot: number,
+    base: number,
+    memory: Uint8Array,
+    access: { read: boolean; write: boolean },
+  ): void {
+    assert(this.#options.ownMemory === true, 'slots have memory of their own only if asked for');
+    this.#life.slot(virtualSlot).memory.register(base, memory, access);
+  }
+
+  /** As `unregisterMemory`, of one slot. */
+  unregisterSlotMemory(virtualSlot: number, base: number): void {
+    assert(this.#options.ownMemory === true, 'slots have memory of their own only if asked for');
+    if (this.#options.faults?.noMemoryBarrier === true) return;
+    this.#life.slot(virtualSlot).memory.unregister(base);
   }
 
   linkUp(now: Nanos, link: LinkPort): void {

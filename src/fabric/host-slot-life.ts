@@ -10,6 +10,7 @@ import { type FunctionPlace, type HostPeer, HostSlot, type HostSlotState } from 
 import { HostTableHistory, isSameHostBinding } from './host-table-history.ts';
 import { SlotState } from './link-user.ts';
 import type { HostRow } from './mapping-table.ts';
+import { MemoryMap } from './memory-map.ts';
 import type { TableError } from './table-check.ts';
 
 /** A slot through which nothing passes any more, as it was before. */
@@ -22,12 +23,15 @@ interface FencedSlot {
 
 export class HostSlotLife {
   readonly #options: HostProxyOptions;
+  readonly #memory: MemoryMap;
   readonly #downstream: HostDownstream;
   readonly #slots = new Map<number, HostSlot>();
   readonly #history = new HostTableHistory();
 
-  constructor(options: HostProxyOptions, downstream: HostDownstream) {
+  /** `memory` is of all slots, unless each has its own. */
+  constructor(options: HostProxyOptions, memory: MemoryMap, downstream: HostDownstream) {
     this.#options = options;
+    this.#memory = memory;
     this.#downstream = downstream;
   }
 
@@ -39,7 +43,9 @@ export class HostSlotLife {
   slot(virtualSlot: number): HostSlot {
     let slot = this.#slots.get(virtualSlot);
     if (slot === undefined) {
-      slot = new HostSlot(virtualSlot, this.#options.aer?.(virtualSlot));
+      const { ownMemory = false, aer } = this.#options;
+      const memory = ownMemory ? new MemoryMap() : this.#memory;
+      slot = new HostSlot(virtualSlot, memory, aer?.(virtualSlot));
       this.#slots.set(virtualSlot, slot);
     }
     return slot;

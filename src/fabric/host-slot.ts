@@ -11,6 +11,7 @@ import { IntxLine } from './intx-line.ts';
 import { KeptTlps } from './kept-tlps.ts';
 import type { LinkPort, SlotState } from './link-user.ts';
 import type { HostRow } from './mapping-table.ts';
+import type { MemoryMap } from './memory-map.ts';
 
 /**
  * - `unused`: no used row.
@@ -35,6 +36,8 @@ const PORT_IDENTITY = { vendorId: 0, deviceId: 0, revisionId: 0, classCode: 0x06
 
 export class HostSlot {
   readonly virtualSlot: number;
+  /** What its function may reach by DMA. */
+  readonly memory: MemoryMap;
   readonly counters = new SlotCounters();
   row: HostRow | undefined;
   state: HostSlotState = 'unused';
@@ -51,8 +54,9 @@ export class HostSlot {
   readonly #aer: AdvancedErrorReporting | undefined;
   #ownAer: AdvancedErrorReporting | undefined;
 
-  constructor(virtualSlot: number, aer: AdvancedErrorReporting | undefined) {
+  constructor(virtualSlot: number, memory: MemoryMap, aer: AdvancedErrorReporting | undefined) {
     this.virtualSlot = virtualSlot;
+    this.memory = memory;
     this.intx = new IntxLine(virtualSlot);
     this.#aer = aer;
   }

@@ -100,7 +100,7 @@ export class HostUpstream {
     }
     const verdict =
       decoded === TlpDecode.OK
-        ? this.#containment.check(tlp, slot.shadow, this.#routes.table)
+        ? this.#containment.check(tlp, slot.shadow, this.#routes.table, slot.memory)
         : Refusal.UNSUPPORTED_KIND;
     if (verdict >= 0) {
       if (flow === FlowClass.NON_POSTED) {
@@ -141,7 +141,7 @@ export class HostUpstream {
     if (decodeTlp(run.bytes, run.offset, run.length, tlp) !== TlpDecode.OK) return false;
     if (flowClassOf(tlp.kind) !== FlowClass.POSTED) return false;
     if (tlp.payloadBytes > slot.shadow.maxPayloadBytes) return false;
-    const verdict = this.#containment.check(tlp, slot.shadow, this.#routes.table);
+    const verdict = this.#containment.check(tlp, slot.shadow, this.#routes.table, slot.memory);
     if (verdict !== Verdict.MEMORY) return false;
     const region = assertDefined(this.#containment.region, 'a passed access lies in a region');
     if (tlpAddress(tlp) + count * tlp.payloadBytes - 1 > region.limit) return false;
