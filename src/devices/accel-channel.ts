@@ -3,7 +3,8 @@
  * ring order, each to its end:
  *
  *   OFF ─enable→ IDLE ─command→ TRANSFER ─data moved→ TIMED ─duration over→ SIGNAL ─fence and
- *   interrupt sent→ IDLE; any error → HALTED; disable → OFF from everywhere.
+ *   interrupt sent→ IDLE; any error → HALTED; disable → OFF from everywhere. A command may be HELD
+ *   before its TRANSFER: an EVENT_WAIT by its event, a copy by the copy engine it has to share.
  *
  * HtoD copies that follow each other read ahead: while one waits for its data, the next ones ask for
  * theirs, so that a round trip is not lost between them. They still finish and signal in ring order.
@@ -27,6 +28,7 @@ import {
   FLAG_INTERRUPT,
   Opcode,
 } from './accel-command.ts';
+import type { CopyEngine, EventFile } from './accel-held.ts';
 import { fill, type KernelMemory, saxpy, sgemm } from './accel-kernels.ts';
 import {
   AccelError,
@@ -39,17 +41,18 @@ import {
   MIN_RING_ENTRIES,
 } from './accel-registers.ts';
 
-const State = { OFF: 0, IDLE: 1, TRANSFER: 2, TIMED: 3, SIGNAL: 4, HALTED: 5 } as const;
+const State = { OFF: 0, IDLE: 1, TRANSFER: 2, TIMED: 3, SIGNAL: 4, HALTED: 5, HELD: 6 } as const;
 type State = (typeof State)[keyof typeof State];
 
 // Cookies of this channel's DMA.
-const FETCHED = 0;
 const WRITTEN = 1;
 const FENCE_SENT = 2;
 const INTERRUPT_SENT = 3;
 const ERROR_SENT = 4;
 /** Plus the buffer slot of the command: an HtoD copy. */
-const COPIED = 5;
+const COPIED = 8;
+/** Plus the buffer slot of the first of the commands. */
+const FETCHED = 0x100;
 
 /** Of an HtoD copy that was started and has no `DmaStatus` yet. */
 const IN_FLIGHT = -1;
@@ -61,7 +64,14 @@ export interface ChannelContext {
   readonly kernels: KernelMemory;
   readonly checker: CommandChecker;
   readonly prefetchCommands: number;
+  /** Commands that one fetch brings at most, and fetches under way at once. */
+  readonly fetchCommands: number;
+  readonly fetchesInFlight: number;
   readonly nsPerFlop: number;
+  readonly events: EventFile;
+  /** The engines all channels share; without them each channel copies by itself. */
+  readonly readEngine: CopyEngine | undefined;
+  readonly writeEngine: CopyEngine | undefined;
   /** Sets the channel's bits in INTERRUPT_STATUS. */
   fenceSignalled(channel: number): void;
   channelHalted(channel: number, error: AccelError, index: number, address: number): void;
@@ -105,6 +115,11 @@ export class AccelChannel implements DmaClient {
   /** Commands in the buffer from `head` on, and how many more are on their way. */
   #fetched = 0;
   #fetching = 0;
+  /** Fetches under way, and how many commands each brings, by the buffer slot of the first. */
+  #fetches = 0;
+  readonly #fetchSize: Uint8Array;
+  /** 1 once such a fetch has come, though one before it has not. */
+  readonly #fetchCame: Uint8Array;
   #fetchStatus: DmaStatus = DmaStatus.OK;
   /** Commands behind the one at `head` that have been started: HtoD copies all. */
   #ahead = 0;
@@ -116,6 +131,8 @@ export class AccelChannel implements DmaClient {
     this.#dataChannel = 2 * index + 1;
     this.#buffer = new Uint8Array(context.prefetchCommands * COMMAND_BYTES);
     this.#view = new DataView(this.#buffer.buffer);
+    this.#fetchSize = new Uint8Array(context.prefetchCommands);
+    this.#fetchCame = new Uint8Array(context.prefetchCommands);
     this.#copyStatus = new Int8Array(context.prefetchCommands);
     this.#copyStart = new Float64Array(context.prefetchCommands);
     this.#copyEnd = new Float64Array(context.prefetchCommands);
@@ -147,7 +164,7 @@ export class AccelChannel implements DmaClient {
     this.#control = value & (CONTROL_ENABLE | CONTROL_ERROR_INTERRUPT);
     const enable = (value & CONTROL_ENABLE) !== 0;
     if (enable && this.#state === State.OFF) this.#enable(now);
-    else if (!enable && this.#state !== State.OFF) this.#disable();
+    else if (!enable && this.#state !== State.OFF) this.#disable(now);
   }
 
   doorbell(now: Nanos, tail: number): void {
@@ -162,8 +179,8 @@ export class AccelChannel implements DmaClient {
   }
 
   /** As at power-on; nothing of what was under way is finished. */
-  reset(): void {
-    if (this.#state !== State.OFF) this.#disable();
+  reset(now: Nanos): void {
+    if (this.#state !== State.OFF) this.#disable(now);
     this.#control = 0;
     this.ringBaseLo = 0;
     this.ringBaseHi = 0;
@@ -186,13 +203,12 @@ export class AccelChannel implements DmaClient {
   }
 
   dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
+    if (cookie >= FETCHED) {
+      this.#fetchDone(now, cookie - FETCHED, status);
+      this.#advance(now);
+      return;
+    }
     switch (cookie) {
-      case FETCHED:
-        if (status === DmaStatus.OK) this.#fetched += this.#fetching;
-        else this.#fetchStatus = status;
-        this.#fetching = 0;
-        this.#fetch(now);
-        break;
       case WRITTEN:
         this.#finish(now, 0);
         break;
@@ -233,16 +249,24 @@ export class AccelChannel implements DmaClient {
     this.#capacity = Math.min(this.#context.prefetchCommands, entries);
   }
 
-  #disable(): void {
+  #disable(now: Nanos): void {
     this.#state = State.OFF;
     this.wakeAtNs = Infinity;
-    this.#context.endpoint.dma.abort(this.#fetchChannel);
-    this.#context.endpoint.dma.abort(this.#dataChannel);
-    this.#forgetFetched();
+    this.#dropWork(now);
   }
 
-  #forgetFetched(): void {
+  /** Nothing fetched or under way counts any more. */
+  #dropWork(now: Nanos): void {
+    const { endpoint, events, readEngine, writeEngine } = this.#context;
+    endpoint.dma.abort(this.#fetchChannel);
+    endpoint.dma.abort(this.#dataChannel);
+    events.forget(this);
+    readEngine?.forget(now, this);
+    writeEngine?.forget(now, this);
     this.#fetching = 0;
+    this.#fetches = 0;
+    this.#fetchSize.fill(0);
+    this.#fetchCame.fill(0);
     this.#fetched = 0;
     this.#ahead = 0;
   }
@@ -259,20 +283,28 @@ export class AccelChannel implements DmaClient {
     this.#fetchStatus = DmaStatus.OK;
   }
 
-  /** One read at a time, for as many entries as are there and fit in one piece. */
+  /** Reads of entries that are there, each as many as fit in one piece. */
   #fetch(now: Nanos): void {
-    if (this.#fetching > 0 || this.#fetchStatus !== DmaStatus.OK) return;
-    if (this.#state === State.OFF || this.#state === State.HALTED) return;
+    while (this.#fetches < this.#context.fetchesInFlight && this.#fetchMore(now));
+  }
+
+  #fetchMore(now: Nanos): boolean {
+    if (this.#fetchStatus !== DmaStatus.OK) return false;
+    if (this.#state === State.OFF || this.#state === State.HALTED) return false;
     const mask = this.ringEntries - 1;
-    const next = (this.head + this.#fetched) & mask;
+    const ahead = this.#fetched + this.#fetching;
+    const next = (this.head + ahead) & mask;
     const slot = next & (this.#capacity - 1);
     const count = Math.min(
       (this.tail - next) & mask,
-      this.#capacity - this.#fetched,
+      this.#capacity - ahead,
       this.#capacity - slot,
+      this.#context.fetchCommands,
     );
-    if (count === 0) return;
-    this.#fetching = count;
+    if (count === 0) return false;
+    this.#fetching += count;
+    this.#fetches++;
+    this.#fetchSize[slot] = count;
     this.#context.endpoint.dma.read(
       now,
       this.#fetchChannel,
@@ -281,8 +313,25 @@ export class AccelChannel implements DmaClient {
       slot * COMMAND_BYTES,
       count * COMMAND_BYTES,
       this,
-      FETCHED,
+      FETCHED + slot,
     );
+    return true;
+  }
+
+  /** Commands count as fetched in ring order, whatever order they come in. */
+  #fetchDone(now: Nanos, cameAt: number, status: DmaStatus): void {
+    this.#fetches--;
+    if (status === DmaStatus.OK) this.#fetchCame[cameAt] = 1;
+    else this.#fetchStatus = status;
+    for (;;) {
+      const slot = (this.head + this.#fetched) & (this.#capacity - 1);
+      if (this.#fetching === 0 || this.#fetchCame[slot] !== 1) break;
+      const count = this.#fetchSize[slot] as number;
+      this.#fetchCame[slot] = 0;
+      this.#fetched += count;
+      this.#fetching -= count;
+    }
+    this.#fetch(now);
   }
 
   /** Runs what can be run. A DMA may be over before its call returns, so this is a loop, not a call. */
@@ -343,6 +392,30 @@ export class AccelChannel implements DmaClient {
     }
   }
 
+  /** Whether something else has to happen first; `released` is then called when it has. */
+  #isHeld(command: Readonly<AccelCommand>): boolean {
+    const { events } = this.#context;
+    if (command.opcode === Opcode.EVENT_WAIT) {
+      return !events.waitFor(this, command.operand0, command.operand1);
+    }
+    const engine = this.#engineOf(command);
+    return engine !== undefined && !engine.take(this);
+  }
+
+  /** The engine that a copy needs, if channels share one. */
+  #engineOf(command: Readonly<AccelCommand>): CopyEngine | undefined {
+    if (command.operand2 === 0) return undefined;
+    if (command.opcode === Opcode.COPY_HTOD) return this.#context.readEngine;
+    return command.opcode === Opcode.COPY_DTOH ? this.#context.writeEngine : undefined;
+  }
+
+  /** What held the command at `head` up does so no longer: it is tried again. */
+  released(now: Nanos): void {
+    if (this.#state !== State.HELD) return;
+    this.#state = State.IDLE;
+    this.#advance(now);
+  }
+
   #startCopy(now: Nanos, slot: number, command: Readonly<AccelCommand>): void {
     const { operand0, operand1, operand2 } = command;
     this.#copyStatus[slot] = IN_FLIGHT;
@@ -373,10 +446,17 @@ export class AccelChannel implements DmaClient {
       this.#halt(now, error, checker.faultAddress);
       return;
     }
+    if (this.#isHeld(command)) {
+      this.#state = State.HELD;
+      return;
+    }
     this.#startedNs = now;
     this.#state = State.TRANSFER;
     const { operand0, operand1, operand2, m, n, k } = command;
     switch (command.opcode) {
+      case Opcode.EVENT_SIGNAL:
+        this.#context.events.raise(now, operand0, operand1);
+        break;
       case Opcode.COPY_HTOD:
         if (operand2 === 0) break;
         this.#startCopy(now, this.#slotOf(0), command);
@@ -467,6 +547,8 @@ export class AccelChannel implements DmaClient {
   }
 
   #complete(now: Nanos): void {
+    // Copies of this channel that read ahead keep the engine: they use it already.
+    if (this.#ahead === 0) this.#engineOf(this.#command)?.giveBack(now, this);
     this.head = (this.head + 1) & (this.ringEntries - 1);
     this.#fetched--;
     this.commandsDone = (this.commandsDone + 1) >>> 0;
@@ -478,9 +560,7 @@ export class AccelChannel implements DmaClient {
     this.#state = State.HALTED;
     this.wakeAtNs = Infinity;
     // What is in flight belongs to a ring that will not go on.
-    this.#context.endpoint.dma.abort(this.#fetchChannel);
-    this.#context.endpoint.dma.abort(this.#dataChannel);
-    this.#forgetFetched();
+    this.#dropWork(now);
     this.errorCode = error;
     this.errorIndex = this.head;
     this.errorAddress = address;

@@ -7,7 +7,7 @@ import {
   MAX_KERNEL_FLOPS,
   Opcode,
 } from './accel-command.ts';
-import { AccelError } from './accel-registers.ts';
+import { AccelError, EVENT_COUNT } from './accel-registers.ts';
 
 /** Host addresses end here: the model's addresses are exact integers of a double. */
 export const HOST_ADDRESS_END = 2 ** 53;
@@ -44,6 +44,9 @@ export class CommandChecker {
     switch (command.opcode) {
       case Opcode.NOP:
         return AccelError.NONE;
+      case Opcode.EVENT_SIGNAL:
+      case Opcode.EVENT_WAIT:
+        return operand0 < EVENT_COUNT ? AccelError.NONE : AccelError.OUT_OF_RANGE;
       case Opcode.COPY_HTOD:
         return this.#host(operand0, operand2) || this.#device(operand1, operand2);
       case Opcode.COPY_DTOH:

@@ -9,6 +9,10 @@ export const COMMAND_BYTES = 64;
 export const Opcode = {
   /** Does nothing: carries a fence or a duration. 0 is no opcode, so an empty entry is an error. */
   NOP: 0x01,
+  /** Raises an event of the device to a value. */
+  EVENT_SIGNAL: 0x02,
+  /** Done once an event has reached a value. */
+  EVENT_WAIT: 0x03,
   /** Host to device, by DMA reads. */
   COPY_HTOD: 0x10,
   /** Device to host, by DMA writes. */
@@ -60,6 +64,7 @@ export const MAX_KERNEL_FLOPS = 2 ** 30;
  *
  * | opcode      | operand0 | operand1    | operand2 | m, n, k | scalar  |
  * |-------------|----------|-------------|----------|---------|---------|
+ * | EVENT_*     | event    | value       | 0        | 0       | 0       |
  * | COPY_*      | source   | destination | bytes    | 0       | 0       |
  * | FILL        | 0        | destination | words    | 0       | pattern |
  * | SAXPY       | x        | y           | count    | 0       | alpha (fp32 bits) |

@@ -23,6 +23,7 @@ export const SCRATCH = 0x001c;
 export const INTERRUPT_STATUS = 0x0020;
 export const UNKNOWN_COUNT = 0x0024;
 export const UNKNOWN_OFFSET = 0x0028;
+export const EVENTS = 0x002c;
 export const UUID_0 = 0x0030;
 export const UUID_1 = 0x0034;
 export const UUID_2 = 0x0038;
@@ -58,7 +59,7 @@ export const DOORBELL_STRIDE = 0x0004;
 
 /** What ID reads: "DXAC" in memory order. */
 export const ID_VALUE = 0x43415844;
-export const VERSION_VALUE = 0x0001_0000;
+export const VERSION_VALUE = 0x0001_0001;
 /** What must be written to RESET to reset every channel. */
 export const RESET_KEY = 0x52455345;
 /** What an unknown or write-only register reads. */
@@ -85,7 +86,9 @@ export const INTERRUPT_ERROR_SHIFT = 16;
 
 export const MIN_RING_ENTRIES = 2;
 export const MAX_RING_ENTRIES = 65536;
-export const MAX_CHANNELS = 8;
+export const MAX_CHANNELS = 16;
+/** Events of the device, each a number that only grows. */
+export const EVENT_COUNT = 64;
 
 /** ERROR_CODE of a halted channel. */
 export const AccelError = {

@@ -721,7 +721,7 @@ describe('options', () => {
     ['uuid', { uuid: uuid.toUpperCase() }],
     ['memoryBytes', { uuid, memoryBytes: 3 << 20 }],
     ['memoryBytes', { uuid, memoryBytes: 1 << 19 }],
-    ['channels', { uuid, channels: 9 }],
+    ['channels', { uuid, channels: 17 }],
     ['tags', { uuid, tags: 769 }],
     ['prefetchCommands', { uuid, prefetchCommands: 3 }],
     ['nsPerFlop', { uuid, nsPerFlop: -1 }],

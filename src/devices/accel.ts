@@ -14,6 +14,7 @@ import type { RegisterBar } from '#pcie/endpoint-bar';
 import { EndpointDevice } from '#pcie/endpoint-device';
 import { AccelChannel, type ChannelContext } from './accel-channel.ts';
 import { CommandChecker } from './accel-check.ts';
+import { CopyEngine, EventFile } from './accel-held.ts';
 import { KernelMemory } from './accel-kernels.ts';
 import * as reg from './accel-registers.ts';
 import type { DeviceModel } from './device-model.ts';
@@ -23,10 +24,19 @@ import { type DmaOptions, type ModelOptions, OptionChecks } from './option-check
 export interface AcceleratorOptions extends ModelOptions, DmaOptions {
   /** Device memory behind BAR2: a power of two from 1 MiB to 2 GiB. Default 64 MiB. */
   readonly memoryBytes?: number;
-  /** Independent command rings, 1 to 8. Default 4. */
+  /** Independent command rings, 1 to 16. Default 4. */
   readonly channels?: number;
   /** Ring entries fetched ahead per channel: a power of two from 1 to 64. Default 16. */
   readonly prefetchCommands?: number;
+  /** Ring entries that one fetch brings at most, 1 to `prefetchCommands`, which is the default. */
+  readonly fetchCommands?: number;
+  /** Fetches of a channel that may be under way at once, 1 to 64. Default 1. */
+  readonly fetchesInFlight?: number;
+  /**
+   * One engine for HtoD copies and one for DtoH copies, which the channels take in turn, as GPUs have
+   * them. Default false: channels copy at the same time.
+   */
+  readonly sharedCopyEngines?: boolean;
   /** Time a kernel takes per floating-point operation. Default 0. */
   readonly nsPerFlop?: number;
 }
@@ -48,7 +58,12 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
   readonly kernels: KernelMemory;
   readonly checker: CommandChecker;
   readonly prefetchCommands: number;
+  readonly fetchCommands: number;
+  readonly fetchesInFlight: number;
   readonly nsPerFlop: number;
+  readonly events = new EventFile();
+  readonly readEngine: CopyEngine | undefined;
+  readonly writeEngine: CopyEngine | undefined;
   readonly #channels: AccelChannel[] = [];
   readonly #uuidWords: Uint32Array;
   readonly #log: (message: string) => void;
@@ -66,6 +81,13 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
     checks.integer('channels', channels, 1, reg.MAX_CHANNELS);
     this.prefetchCommands = options.prefetchCommands ?? 16;
     checks.powerOfTwo('prefetchCommands', this.prefetchCommands, 1, 64);
+    this.fetchCommands = options.fetchCommands ?? this.prefetchCommands;
+    checks.integer('fetchCommands', this.fetchCommands, 1, this.prefetchCommands);
+    this.fetchesInFlight = options.fetchesInFlight ?? 1;
+    checks.integer('fetchesInFlight', this.fetchesInFlight, 1, 64);
+    const isShared = options.sharedCopyEngines ?? false;
+    this.readEngine = isShared ? new CopyEngine() : undefined;
+    this.writeEngine = isShared ? new CopyEngine() : undefined;
     this.nsPerFlop = options.nsPerFlop ?? 0;
     if (!(this.nsPerFlop >= 0 && this.nsPerFlop < Infinity)) {
       throw checks.invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
@@ -110,9 +132,9 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
     }
   }
 
-  reset(_now: Nanos): void {
+  reset(now: Nanos): void {
     this.endpoint.reset();
-    this.#resetRegisters();
+    this.#resetRegisters(now);
   }
 
   scrub(_now: Nanos): void {
@@ -158,6 +180,8 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
         return this.#unknownCount;
       case reg.UNKNOWN_OFFSET:
         return this.#unknownOffset;
+      case reg.EVENTS:
+        return reg.EVENT_COUNT;
       case reg.UUID_0:
       case reg.UUID_1:
       case reg.UUID_2:
@@ -202,7 +226,7 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
     }
     switch (offset) {
       case reg.RESET:
-        if (value === reg.RESET_KEY) this.#resetRegisters();
+        if (value === reg.RESET_KEY) this.#resetRegisters(now);
         break;
       case reg.SCRATCH:
         this.#scratch = value;
@@ -216,7 +240,8 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
   }
 
   fenceSignalled(channel: number): void {
-    this.#interruptStatus |= 1 << (reg.INTERRUPT_FENCE_SHIFT + channel);
+    this.#interruptStatus =
+      (this.#interruptStatus | (1 << (reg.INTERRUPT_FENCE_SHIFT + channel))) >>> 0;
   }
 
   channelHalted(channel: number, error: reg.AccelError, index: number, address: number): void {
@@ -296,8 +321,11 @@ class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, Ch
     return status;
   }
 
-  #resetRegisters(): void {
-    for (const channel of this.#channels) channel.reset();
+  #resetRegisters(now: Nanos): void {
+    this.events.reset();
+    this.readEngine?.reset();
+    this.writeEngine?.reset();
+    for (const channel of this.#channels) channel.reset(now);
     this.#scratch = 0;
     this.#interruptStatus = 0;
     this.#unknownCount = 0;

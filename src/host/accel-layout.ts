@@ -17,6 +17,7 @@ export const MEMORY_BYTES_LO = 0x0010;
 export const MEMORY_BYTES_HI = 0x0014;
 export const RESET = 0x0018;
 export const INTERRUPT_STATUS = 0x0020;
+export const EVENTS = 0x002c;
 export const UUID_0 = 0x0030;
 
 export const CHANNEL_BASE = 0x1000;
@@ -38,6 +39,7 @@ export const ID_VALUE = 0x43415844;
 export const VERSION_MAJOR = 1;
 export const RESET_KEY = 0x52455345;
 export const STATUS_READY = 1 << 0;
+export const STATUS_ERROR = 1 << 2;
 export const CONTROL_ENABLE = 1 << 0;
 export const CONTROL_ERROR_INTERRUPT = 1 << 1;
 export const CHANNEL_ENABLED = 1 << 0;
@@ -50,6 +52,8 @@ export const COMMAND_BYTES = 64;
 
 export const Opcode = {
   NOP: 0x01,
+  EVENT_SIGNAL: 0x02,
+  EVENT_WAIT: 0x03,
   COPY_HTOD: 0x10,
   COPY_DTOH: 0x11,
   COPY_DTOD: 0x12,
