@@ -40,7 +40,7 @@ const deviceSchema = schema.fields({
     )
     .optional(),
   tags: schema.whole(1, 768).optional(),
-  channels: schema.whole(1, 8).optional(),
+  channels: schema.whole(1, 16).optional(),
   maxPayload: schema.powerOfTwo(128, 4096).optional(),
   maxReadRequest: schema.powerOfTwo(128, 4096).optional(),
   nsPerFlop: z.number().min(0, 'must not be negative').optional(),

@@ -94,25 +94,7 @@ export class AccelDriver {
     fn: PciFunction,
     options: Required<AccelDriverOptions>,
   ): Task<AccelDriver> {
-    if (fn.vendorId !== layout.ACCEL_VENDOR_ID || fn.deviceId !== layout.ACCEL_DEVICE_ID) {
-      throw new DxpuError('failed_precondition', `slot ${fn.virtualSlot} holds no accelerator`);
-    }
-    const registers = fn.bars.find((bar) => bar.index === layout.REGISTER_BAR);
-    const memory = fn.bars.find((bar) => bar.index === layout.MEMORY_BAR);
-    if (registers === undefined || memory === undefined) {
-      throw new DxpuError('failed_precondition', 'the accelerator lacks BAR 0 or BAR 2');
-    }
-    const base = registers.address;
-    const id = yield* readStatus(host, base + layout.ID);
-    const version = yield* readStatus(host, base + layout.VERSION);
-    if (id !== layout.ID_VALUE || version >>> 16 !== layout.VERSION_MAJOR) {
-      throw new DxpuError(
-        'failed_precondition',
-        `not an accelerator this driver knows: ID 0x${id.toString(16)}, ` +
-          `version 0x${version.toString(16)}`,
-      );
-    }
-    const channels = yield* readStatus(host, base + layout.CHANNELS);
+    const { base, channels } = yield* identify(host, fn);
     if (options.channel >= channels) {
       throw new DxpuError(
         'invalid_argument',
@@ -215,7 +197,37 @@ export class AccelDriver {
   }
 }
 
-function* resetDevice(host: SoftHost, base: number): Task<void> {
+/**
+ * Where the registers of an accelerator are, and how many channels it has. `failed_precondition` when
+ * the function is none, or of a version this driver does not know.
+ */
+export function* identify(
+  host: SoftHost,
+  fn: PciFunction,
+): Task<{ readonly base: number; readonly channels: number }> {
+  if (fn.vendorId !== layout.ACCEL_VENDOR_ID || fn.deviceId !== layout.ACCEL_DEVICE_ID) {
+    throw new DxpuError('failed_precondition', `slot ${fn.virtualSlot} holds no accelerator`);
+  }
+  const registers = fn.bars.find((bar) => bar.index === layout.REGISTER_BAR);
+  const memory = fn.bars.find((bar) => bar.index === layout.MEMORY_BAR);
+  if (registers === undefined || memory === undefined) {
+    throw new DxpuError('failed_precondition', 'the accelerator lacks BAR 0 or BAR 2');
+  }
+  const base = registers.address;
+  const id = yield* readStatus(host, base + layout.ID);
+  const version = yield* readStatus(host, base + layout.VERSION);
+  if (id !== layout.ID_VALUE || version >>> 16 !== layout.VERSION_MAJOR) {
+    throw new DxpuError(
+      'failed_precondition',
+      `not an accelerator this driver knows: ID 0x${id.toString(16)}, ` +
+        `version 0x${version.toString(16)}`,
+    );
+  }
+  return { base, channels: yield* readStatus(host, base + layout.CHANNELS) };
+}
+
+/** As after power-on; `failed_precondition` when it is not ready then. */
+export function* resetDevice(host: SoftHost, base: number): Task<void> {
   yield* mmioWrite32(host, base + layout.RESET, layout.RESET_KEY);
   const status = yield* readStatus(host, base + layout.STATUS);
   if ((status & layout.STATUS_READY) === 0) {

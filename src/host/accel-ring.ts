@@ -117,7 +117,7 @@ export class AccelRing {
     yield* mmioWrite32(host, at + layout.CHANNEL_CONTROL, layout.CONTROL_ENABLE | interrupt);
     const status = yield* readStatus(host, at + layout.CHANNEL_STATUS);
     if ((status & (layout.CHANNEL_ENABLED | layout.CHANNEL_HALTED)) !== layout.CHANNEL_ENABLED) {
-      throw yield* this.#decodeError();
+      throw yield* decodeError(this.#host, this.#registers);
     }
     this.#isDown = false;
   }
@@ -260,7 +260,7 @@ export class AccelRing {
     }
     if ((status & layout.CHANNEL_HALTED) === 0 || this.#isDown) return;
     this.#isDown = true;
-    yield* this.#restart(yield* this.#decodeError());
+    yield* this.#restart(yield* decodeError(this.#host, this.#registers));
   }
 
   /** Fails every batch that is not finished, and starts the channel anew. */
@@ -293,44 +293,52 @@ export class AccelRing {
     this.#runIdle();
   }
 
-  *#decodeError(): Task<DxpuError> {
-    const host = this.#host;
-    const at = this.#registers;
-    const code = yield* readStatus(host, at + layout.ERROR_CODE);
-    const index = yield* mmioRead32(host, at + layout.ERROR_INDEX);
-    const low = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_LO);
-    const high = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_HI);
-    const address = `0x${(high * TWO_TO_32 + low).toString(16)}`;
-    const known = layout.ERRORS[code] ?? { name: `error ${code}`, text: 'not in the datasheet' };
-    return new DxpuError(
-      'aborted',
-      `the accelerator stopped at ring entry ${index}, address ${address}: ` +
-        `${known.name} (${known.text})`,
-      { details: { errorCode: code, errorName: known.name, ringIndex: index, address } },
-    );
-  }
-
   #encode(command: RingCommand, sequence: number, interrupt: boolean): void {
-    const view = this.#view;
     const at = ((sequence - 1 - this.#base) % this.#options.entries) * layout.COMMAND_BYTES;
-    const hasDuration = command.durationNs !== undefined;
-    const flags =
-      (command.flags ?? 0) |
-      layout.FLAG_FENCE |
-      (hasDuration ? layout.FLAG_DURATION : 0) |
-      (interrupt && this.#options.interrupt !== undefined ? layout.FLAG_INTERRUPT : 0);
-    view.setUint32(at + layout.COMMAND_OPCODE, command.opcode | (flags << 8), true);
-    view.setUint32(at + layout.COMMAND_DURATION_NS, command.durationNs ?? 0, true);
-    writeUint53(view, at + layout.COMMAND_FENCE_ADDRESS, this.#fence.address);
-    writeUint53(view, at + layout.COMMAND_FENCE_VALUE, sequence);
-    writeUint53(view, at + layout.COMMAND_OPERAND_0, command.operand0 ?? 0);
-    writeUint53(view, at + layout.COMMAND_OPERAND_1, command.operand1 ?? 0);
-    writeUint53(view, at + layout.COMMAND_OPERAND_2, command.operand2 ?? 0);
-    view.setUint32(at + layout.COMMAND_M, command.m ?? 0, true);
-    view.setUint32(at + layout.COMMAND_N, command.n ?? 0, true);
-    view.setUint32(at + layout.COMMAND_K, command.k ?? 0, true);
-    view.setUint32(at + layout.COMMAND_SCALAR, command.scalar ?? 0, true);
+    const isAsked = interrupt && this.#options.interrupt !== undefined;
+    const flags = layout.FLAG_FENCE | (isAsked ? layout.FLAG_INTERRUPT : 0);
+    encodeCommand(this.#view, at, command, flags, this.#fence.address, sequence);
   }
+}
+
+/** Writes a command with more flags, and a fence if they say so, to the entry at `at` of a ring. */
+export function encodeCommand(
+  view: DataView,
+  at: number,
+  command: RingCommand,
+  moreFlags: number,
+  fenceAddress: number,
+  fenceValue: number,
+): void {
+  const hasDuration = command.durationNs !== undefined;
+  const flags = (command.flags ?? 0) | moreFlags | (hasDuration ? layout.FLAG_DURATION : 0);
+  view.setUint32(at + layout.COMMAND_OPCODE, command.opcode | (flags << 8), true);
+  view.setUint32(at + layout.COMMAND_DURATION_NS, command.durationNs ?? 0, true);
+  writeUint53(view, at + layout.COMMAND_FENCE_ADDRESS, fenceAddress);
+  writeUint53(view, at + layout.COMMAND_FENCE_VALUE, fenceValue);
+  writeUint53(view, at + layout.COMMAND_OPERAND_0, command.operand0 ?? 0);
+  writeUint53(view, at + layout.COMMAND_OPERAND_1, command.operand1 ?? 0);
+  writeUint53(view, at + layout.COMMAND_OPERAND_2, command.operand2 ?? 0);
+  view.setUint32(at + layout.COMMAND_M, command.m ?? 0, true);
+  view.setUint32(at + layout.COMMAND_N, command.n ?? 0, true);
+  view.setUint32(at + layout.COMMAND_K, command.k ?? 0, true);
+  view.setUint32(at + layout.COMMAND_SCALAR, command.scalar ?? 0, true);
+}
+
+/** Why a channel halted, its registers being at `at`. Code `aborted`. */
+export function* decodeError(host: SoftHost, at: number): Task<DxpuError> {
+  const code = yield* readStatus(host, at + layout.ERROR_CODE);
+  const index = yield* mmioRead32(host, at + layout.ERROR_INDEX);
+  const low = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_LO);
+  const high = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_HI);
+  const address = `0x${(high * TWO_TO_32 + low).toString(16)}`;
+  const known = layout.ERRORS[code] ?? { name: `error ${code}`, text: 'not in the datasheet' };
+  return new DxpuError(
+    'aborted',
+    `the accelerator stopped at ring entry ${index}, address ${address}: ` +
+      `${known.name} (${known.text})`,
+    { details: { errorCode: code, errorName: known.name, ringIndex: index, address } },
+  );
 }
 
 /**
@@ -348,7 +356,7 @@ export function* readStatus(host: SoftHost, address: number): Task<number> {
   );
 }
 
-function viewOf(bytes: Uint8Array): DataView {
+export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 

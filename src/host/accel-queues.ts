@@ -1,0 +1,226 @@
+/**
+ * All channels of an accelerator at once, each a queue that is fed and not waited for: for programs
+ * that issue commands at given times and hear of fences the moment they arrive, as the emulator does.
+ * `AccelDriver` is for programs that want results.
+ *
+ * Who calls whom: `submit` writes commands into the ring as far as there is room, keeps the rest, and
+ * rings the doorbell once. Each interrupt looks at the fence words of all queues, tells who waits, and
+ * feeds what was kept. An interrupt that no fence explains asks the device whether a channel halted.
+ */
+import { assert } from '#base/assert';
+import { DxpuError } from '#base/errors';
+import { RingBuffer } from '#base/ring-buffer';
+import type { Nanos } from '#base/units';
+import { identify, resetDevice } from './accel-driver.ts';
+import * as layout from './accel-layout.ts';
+import { decodeError, encodeCommand, readStatus, type RingCommand, viewOf } from './accel-ring.ts';
+import { mmioRead32, mmioWrite32 } from './host-operations.ts';
+import type { HostBuffer } from './host-memory.ts';
+import type { PciFunction } from './pci-function.ts';
+import type { SoftHost } from './root-complex.ts';
+import { inScope, type Task } from './task.ts';
+
+const TWO_TO_32 = 0x1_0000_0000;
+
+export interface AccelQueuesOptions {
+  /** Channels 0 to `queues` − 1 are used. */
+  readonly queues: number;
+  /** Of each ring: a power of two from 4 to 65536. Default 4096. */
+  readonly entries?: number;
+  /** A channel halted: nothing more of its queue will be done. At most once for each. */
+  readonly halted?: (now: Nanos, error: DxpuError) => void;
+}
+
+/** One channel. Commands are numbered from 1 in the order they are given. */
+class AccelQueue {
+  readonly registers: number;
+  readonly doorbell: number;
+  readonly ring: HostBuffer;
+  readonly fence: HostBuffer;
+  /** Numbers of the last command written to the ring, and of the last one known to be done. */
+  pushed = 0;
+  done = 0;
+  isHalted = false;
+  /** Commands with a fence that has not been seen, by number. */
+  readonly fenced = new RingBuffer<number>();
+  readonly #kept = new RingBuffer<RingCommand>();
+  readonly #waiters = new Map<number, ((now: Nanos) => void)[]>();
+  readonly #view: DataView;
+  readonly #fenceView: DataView;
+  readonly #entries: number;
+  readonly #host: SoftHost;
+  #given = 0;
+
+  constructor(host: SoftHost, base: number, channel: number, entries: number) {
+    this.#host = host;
+    this.#entries = entries;
+    this.registers = base + layout.CHANNEL_BASE + channel * layout.CHANNEL_STRIDE;
+    this.doorbell = base + layout.DOORBELL_BASE + channel * layout.DOORBELL_STRIDE;
+    this.ring = host.memory.alloc(entries * layout.COMMAND_BYTES, layout.COMMAND_BYTES);
+    this.fence = host.memory.alloc(8);
+    this.#view = viewOf(this.ring.bytes);
+    this.#fenceView = viewOf(this.fence.bytes);
+  }
+
+  give(now: Nanos, commands: readonly RingCommand[]): number {
+    for (const command of commands) this.#kept.push(command);
+    this.#given += commands.length;
+    this.feed(now);
+    return this.#given;
+  }
+
+  /** Moves commands that were kept into the ring, as far as there is room. */
+  feed(now: Nanos): void {
+    const before = this.pushed;
+    // One entry stays free: a full ring would look empty.
+    while (this.pushed - this.done < this.#entries - 1) {
+      const command = this.#kept.shift();
+      if (command === undefined) break;
+      const number = ++this.pushed;
+      // Without these a full ring would never show that it has room again.
+      const isMark = number % (this.#entries >> 2) === 0;
+      const isFenced = isMark || ((command.flags ?? 0) & layout.FLAG_FENCE) !== 0;
+      if (isFenced) this.fenced.push(number);
+      const flags = isFenced ? layout.FLAG_FENCE | layout.FLAG_INTERRUPT : 0;
+      const at = ((number - 1) % this.#entries) * layout.COMMAND_BYTES;
+      encodeCommand(this.#view, at, command, flags, this.fence.address, number);
+    }
+    if (this.pushed === before) return;
+    this.#host.writeMmio32(now, this.doorbell, this.pushed % this.#entries);
+  }
+
+  /** Looks at the fence word. Returns how many fences have come since the last look. */
+  look(now: Nanos): number {
+    const view = this.#fenceView;
+    const done = view.getUint32(4, true) * TWO_TO_32 + view.getUint32(0, true);
+    if (done === this.done) return 0;
+    this.done = done;
+    let seen = 0;
+    for (let next = this.fenced.peek(); next !== undefined && next <= done; ) {
+      this.fenced.shift();
+      seen += 1;
+      const waiters = this.#waiters.get(next);
+      this.#waiters.delete(next);
+      if (waiters !== undefined) for (const fn of waiters) fn(now);
+      next = this.fenced.peek();
+    }
+    this.feed(now);
+    return seen;
+  }
+
+  whenDone(number: number, fn: (now: Nanos) => void): void {
+    const waiters = this.#waiters.get(number);
+    if (waiters === undefined) this.#waiters.set(number, [fn]);
+    else waiters.push(fn);
+  }
+}
+
+export class AccelQueues {
+  readonly #host: SoftHost;
+  readonly #fn: PciFunction;
+  readonly #queues: readonly AccelQueue[];
+  readonly #halted: (now: Nanos, error: DxpuError) => void;
+  readonly #stopListening: () => void;
+  /** Interrupts that came, less the fences that explain them. */
+  #unexplained = 0;
+
+  private constructor(
+    host: SoftHost,
+    fn: PciFunction,
+    queues: readonly AccelQueue[],
+    halted: (now: Nanos, error: DxpuError) => void,
+  ) {
+    this.#host = host;
+    this.#fn = fn;
+    this.#queues = queues;
+    this.#halted = halted;
+    this.#stopListening = host
+      .msiSignal(fn.virtualSlot, 0)
+      .listen((now) => this.#interrupted(now));
+  }
+
+  /** Resets the accelerator and starts its channels. Errors as `AccelDriver.open`. */
+  static open(host: SoftHost, fn: PciFunction, options: AccelQueuesOptions): Task<AccelQueues> {
+    return inScope(fn.scope, AccelQueues.#open(host, fn, options));
+  }
+
+  static *#open(host: SoftHost, fn: PciFunction, options: AccelQueuesOptions): Task<AccelQueues> {
+    const { queues: count, entries = 4096 } = options;
+    assert(entries >= 4 && Number.isInteger(Math.log2(entries)), `not a ring: ${entries} entries`);
+    const { base, channels } = yield* identify(host, fn);
+    if (count > channels) {
+      throw new DxpuError(
+        'invalid_argument',
+        `${count} queues need as many channels: the accelerator has ${channels}`,
+      );
+    }
+    if (fn.msi === undefined) {
+      throw new DxpuError('failed_precondition', 'the accelerator has no MSI, which queues need');
+    }
+    yield* resetDevice(host, base);
+    const queues: AccelQueue[] = [];
+    for (let channel = 0; channel < count; channel += 1) {
+      const queue = new AccelQueue(host, base, channel, entries);
+      queues.push(queue);
+      const at = queue.registers;
+      const { address } = queue.ring;
+      yield* mmioWrite32(host, at + layout.RING_BASE_LO, address % TWO_TO_32);
+      yield* mmioWrite32(host, at + layout.RING_BASE_HI, Math.floor(address / TWO_TO_32));
+      yield* mmioWrite32(host, at + layout.RING_ENTRIES, entries);
+      const control = layout.CONTROL_ENABLE | layout.CONTROL_ERROR_INTERRUPT;
+      yield* mmioWrite32(host, at + layout.CHANNEL_CONTROL, control);
+      const status = yield* readStatus(host, at + layout.CHANNEL_STATUS);
+      if ((status & layout.CHANNEL_HALTED) !== 0) throw yield* decodeError(host, at);
+    }
+    return new AccelQueues(host, fn, queues, options.halted ?? (() => {}));
+  }
+
+  /**
+   * Gives commands to a queue; those flagged FENCE tell the host when they are done. Returns the
+   * number of the last one. Nothing bounds what a queue keeps until there is room in its ring.
+   */
+  submit(now: Nanos, queue: number, commands: readonly RingCommand[]): number {
+    return this.#queue(queue).give(now, commands);
+  }
+
+  /** Calls `fn` when the fence of that command arrives; it must be flagged FENCE, and not done yet. */
+  whenDone(queue: number, command: number, fn: (now: Nanos) => void): void {
+    this.#queue(queue).whenDone(command, fn);
+  }
+
+  /** Number of the last command of the queue that is known to be done. */
+  doneOf(queue: number): number {
+    return this.#queue(queue).done;
+  }
+
+  /** Hears nothing more. The rings keep their memory: the device may still write fences. */
+  close(): void {
+    this.#stopListening();
+  }
+
+  #queue(index: number): AccelQueue {
+    const queue = this.#queues[index];
+    assert(queue !== undefined, `there is no queue ${index}`);
+    return queue;
+  }
+
+  #interrupted(now: Nanos): void {
+    this.#unexplained += 1;
+    for (const queue of this.#queues) this.#unexplained -= queue.look(now);
+    // A fence is in memory before its own interrupt: then this is negative for a while.
+    if (this.#unexplained <= 0) return;
+    this.#unexplained = 0;
+    this.#host.tasks.run(now, this.#askHalted(), undefined, this.#fn.scope);
+  }
+
+  *#askHalted(): Task<void> {
+    for (const queue of this.#queues) {
+      if (queue.isHalted) continue;
+      const status = yield* mmioRead32(this.#host, queue.registers + layout.CHANNEL_STATUS);
+      if ((status & layout.CHANNEL_HALTED) === 0) continue;
+      queue.isHalted = true;
+      const error = yield* decodeError(this.#host, queue.registers);
+      this.#host.tasks.at(0, (now) => this.#halted(now, error));
+    }
+  }
+}
