@@ -44,12 +44,18 @@ export interface AcceleratorOptions extends ModelOptions, DmaOptions {
 const MIB = 2 ** 20;
 const checks = new OptionChecks('accelerator');
 
+/** What an accelerator is beside a device model. */
+export interface AcceleratorModel extends DeviceModel {
+  /** Device memory itself, as BAR2 shows it: for looking at what copies have done. */
+  readonly memory: Uint8Array;
+}
+
 /** The accelerator. Throws `DxpuError` `invalid_argument`, naming the option that does not hold. */
-export function createAccelerator(options: AcceleratorOptions): DeviceModel {
+export function createAccelerator(options: AcceleratorOptions): AcceleratorModel {
   return new Accelerator(options);
 }
 
-class Accelerator extends EndpointDevice implements DeviceModel, RegisterBar, ChannelContext {
+class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBar, ChannelContext {
   readonly kind = 'registers';
   readonly identity: DeviceIdentity;
   readonly bars: readonly BarSpec[];

@@ -1,0 +1,104 @@
+/** Runs a workload on a system from the first call to the last command. */
+import { DxpuError } from '#base/errors';
+import type { Nanos } from '#base/units';
+import { AccelQueues } from '#host/accel-queues';
+import type { Task, TaskScope } from '#host/task';
+import type { LinkProfile } from '#pcie/link-profile';
+import type { EmulatedSystem } from './emulated-system.ts';
+import { HostProgram } from './host-program.ts';
+import type { TlpCounts } from './tlp-probe.ts';
+import type { Workload } from './workload.ts';
+
+export interface WorkloadRun {
+  /** From the beginning to the end of the last call or command, ns; of a command as the device sees it. */
+  readonly spanNs: number;
+  /** By call, ns since the beginning. */
+  readonly callStartNs: Float64Array;
+  readonly callEndNs: Float64Array;
+  readonly counts: TlpCounts;
+  /** Bytes of network frames from the device's side and to it; 0 natively. */
+  readonly frameBytesUp: number;
+  readonly frameBytesDown: number;
+}
+
+export interface RunOptions {
+  readonly profile: LinkProfile;
+  /** Called when setting up is over and the run begins, with the time: to cut paths, to fill memory. */
+  readonly begun?: (now: Nanos) => void;
+  /** Nothing may take longer, ns of virtual time. Default 24 hours. */
+  readonly limitNs?: number;
+  readonly ringEntries?: number;
+}
+
+const DAY_NS = 24 * 3600e9;
+/** A function may take so long to appear. */
+const APPEARS_WITHIN_NS = 10e9;
+
+/**
+ * Runs to the end. Throws what stopped it: `unavailable` when the device went away, `aborted` when a
+ * channel halted, `deadline_exceeded` when the limit passed. Nothing of a run that failed is given.
+ */
+export function runWorkload(
+  system: EmulatedSystem,
+  workload: Workload,
+  options: RunOptions,
+): WorkloadRun {
+  const { clock, soft, probe, network } = system;
+  const { profile, limitNs = DAY_NS } = options;
+  let queues: AccelQueues | undefined;
+  let scope: TaskScope | undefined;
+  let failure: unknown;
+  let isOpen = false;
+  function* open(): Task<AccelQueues> {
+    const fn = yield* system.hotPlug.waitForFunction(0, APPEARS_WITHIN_NS);
+    scope = fn.scope;
+    return yield* AccelQueues.open(soft, fn, {
+      queues: Math.max(1, workload.queues.length),
+      ...(options.ringEntries === undefined ? {} : { entries: options.ringEntries }),
+      halted: (_now, error) => (failure ??= error),
+    });
+  }
+  system.run(open(), (_now, outcome) => {
+    isOpen = true;
+    if (outcome.ok) queues = outcome.value;
+    else failure = outcome.error;
+  });
+  clock.runWhile(() => !isOpen, limitNs);
+  if (queues === undefined) throw failure ?? tooLate(limitNs);
+
+  const originNs = clock.now();
+  let isDone = false;
+  const program = new HostProgram(workload, queues, soft.tasks, profile.nativeRttNs / 2, () => {
+    isDone = true;
+  });
+  probe.clear(originNs);
+  const bytesUp = network?.frameBytesUp ?? 0;
+  const bytesDown = network?.frameBytesDown ?? 0;
+  options.begun?.(originNs);
+  program.start(originNs);
+  system.settle();
+  const isGoing = (): boolean =>
+    !isDone && failure === undefined && scope?.error === undefined;
+  clock.runWhile(isGoing, originNs + limitNs);
+  queues.close();
+  failure ??= scope?.error;
+  if (failure !== undefined) throw failure;
+  if (!isDone) throw tooLate(limitNs);
+  let spanNs = workload.queues.some((queue) => queue.length > 0) ? probe.lastWriteNs - originNs : 0;
+  for (const endNs of program.callEndNs) spanNs = Math.max(spanNs, endNs);
+  return {
+    spanNs,
+    callStartNs: program.callStartNs,
+    callEndNs: program.callEndNs,
+    counts: probe.counts(clock.now()),
+    frameBytesUp: (network?.frameBytesUp ?? 0) - bytesUp,
+    frameBytesDown: (network?.frameBytesDown ?? 0) - bytesDown,
+  };
+}
+
+function tooLate(limitNs: number): DxpuError {
+  return new DxpuError(
+    'deadline_exceeded',
+    `the emulated workload did not end within ${limitNs / 1e9} s of virtual time`,
+  );
+}

@@ -1,0 +1,175 @@
+/**
+ * An observer between a device and its link: counts what passes, by kind and direction, and how many
+ * reads are outstanding over time. It changes nothing and takes no time.
+ */
+import type { Nanos } from '#base/units';
+import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
+import { type FlowClass, type Tlp, TLP_KIND_NAMES, TlpKind } from '#pcie/tlp';
+import { encodedTlpBytes } from '#pcie/tlp-codec';
+
+/** TLPs of one direction; bytes are those of the TLPs, and of their payloads. */
+export interface DirectionCounts {
+  /** By the specification's name of the kind; kinds that did not pass are not there. */
+  readonly tlps: Readonly<Record<string, number>>;
+  readonly total: number;
+  readonly tlpBytes: number;
+  readonly payloadBytes: number;
+}
+
+/** Everything between two moments. `up` is from the device. */
+export interface TlpCounts {
+  readonly up: DirectionCounts;
+  readonly down: DirectionCounts;
+  /** Bytes that read requests of the device asked for, and that completions brought. */
+  readonly bytesAsked: number;
+  readonly bytesAnswered: number;
+  /** Reads outstanding, all times summed (reads × ns), and the most at once. */
+  readonly readNs: number;
+  readonly mostReads: number;
+  /** Reads that have been answered whole, and reads still outstanding. */
+  readonly readsAnswered: number;
+  readonly readsOpen: number;
+}
+
+const KINDS = 256;
+
+class Direction {
+  readonly #tlps = new Float64Array(KINDS);
+  #tlpBytes = 0;
+  #payloadBytes = 0;
+
+  count(tlp: Tlp): void {
+    this.#tlps[tlp.kind] = (this.#tlps[tlp.kind] as number) + 1;
+    this.#tlpBytes += encodedTlpBytes(tlp);
+    this.#payloadBytes += tlp.payloadBytes;
+  }
+
+  get counts(): DirectionCounts {
+    const tlps: Record<string, number> = {};
+    let total = 0;
+    for (const [kind, count] of this.#tlps.entries()) {
+      if (count === 0) continue;
+      tlps[TLP_KIND_NAMES[kind] ?? `kind ${kind}`] = count;
+      total += count;
+    }
+    return { tlps, total, tlpBytes: this.#tlpBytes, payloadBytes: this.#payloadBytes };
+  }
+
+  clear(): void {
+    this.#tlps.fill(0);
+    this.#tlpBytes = 0;
+    this.#payloadBytes = 0;
+  }
+}
+
+export class TlpProbe implements Device, DevicePort {
+  readonly identity: DeviceIdentity;
+  readonly #device: Device;
+  readonly #up = new Direction();
+  readonly #down = new Direction();
+  #port: DevicePort | undefined;
+  #bytesAsked = 0;
+  #bytesAnswered = 0;
+  #open = 0;
+  #most = 0;
+  #answered = 0;
+  #readNs = 0;
+  #sinceNs = 0;
+  /** When the device last sent a posted request: a fence, at the end of a run. */
+  lastWriteNs = 0;
+
+  constructor(device: Device) {
+    this.#device = device;
+    this.identity = device.identity;
+  }
+
+  /** Everything since the last `clear`. */
+  counts(now: Nanos): TlpCounts {
+    this.#pass(now);
+    return {
+      up: this.#up.counts,
+      down: this.#down.counts,
+      bytesAsked: this.#bytesAsked,
+      bytesAnswered: this.#bytesAnswered,
+      readNs: this.#readNs,
+      mostReads: this.#most,
+      readsAnswered: this.#answered,
+      readsOpen: this.#open,
+    };
+  }
+
+  clear(now: Nanos): void {
+    this.#pass(now);
+    this.#up.clear();
+    this.#down.clear();
+    this.#bytesAsked = 0;
+    this.#bytesAnswered = 0;
+    this.#readNs = 0;
+    this.#answered = 0;
+    this.#most = this.#open;
+  }
+
+  plug(port: DevicePort): void {
+    this.#port = port;
+    this.#device.plug(this);
+  }
+
+  canSend(flow: FlowClass, payloadBytes: number): boolean {
+    return this.#port?.canSend(flow, payloadBytes) === true;
+  }
+
+  send(now: Nanos, tlp: Tlp): void {
+    this.#up.count(tlp);
+    if (tlp.kind === TlpKind.MRd32 || tlp.kind === TlpKind.MRd64) {
+      this.#pass(now);
+      this.#bytesAsked += 4 * tlp.lengthDw;
+      this.#open += 1;
+      if (this.#open > this.#most) this.#most = this.#open;
+    } else if (tlp.kind === TlpKind.MWr32 || tlp.kind === TlpKind.MWr64) {
+      this.lastWriteNs = now;
+    }
+    this.#port?.send(now, tlp);
+  }
+
+  receive(now: Nanos, tlp: Tlp): void {
+    this.#down.count(tlp);
+    if (tlp.kind === TlpKind.CplD || tlp.kind === TlpKind.Cpl) {
+      this.#bytesAnswered += tlp.payloadBytes;
+      // The last of a request brings all that remains of it; an error ends it too.
+      const bytes = tlp.payloadBytes - (tlp.lowerAddress & 3);
+      if (tlp.kind === TlpKind.Cpl || tlp.byteCount <= bytes) {
+        this.#pass(now);
+        this.#open -= 1;
+        this.#answered += 1;
+      }
+    }
+    this.#device.receive(now, tlp);
+  }
+
+  resume(now: Nanos): void {
+    this.#device.resume(now);
+  }
+
+  reset(now: Nanos): void {
+    this.#pass(now);
+    this.#open = 0;
+    this.#device.reset(now);
+  }
+
+  scrub(now: Nanos): void {
+    this.#device.scrub(now);
+  }
+
+  nextDeadlineNs(): number {
+    return this.#device.nextDeadlineNs();
+  }
+
+  tick(now: Nanos): void {
+    this.#device.tick(now);
+  }
+
+  #pass(now: Nanos): void {
+    this.#readNs += this.#open * (now - this.#sinceNs);
+    this.#sinceNs = now;
+  }
+}
