@@ -250,4 +250,3 @@ function together(soft: SoftHost, wire: PcieWire): Timed {
     },
   };
 }
-

@@ -77,8 +77,7 @@ export function runWorkload(
   options.begun?.(originNs);
   program.start(originNs);
   system.settle();
-  const isGoing = (): boolean =>
-    !isDone && failure === undefined && scope?.error === undefined;
+  const isGoing = (): boolean => !isDone && failure === undefined && scope?.error === undefined;
   clock.runWhile(isGoing, originNs + limitNs);
   queues.close();
   failure ??= scope?.error;

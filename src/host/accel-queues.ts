@@ -134,9 +134,7 @@ export class AccelQueues {
     this.#fn = fn;
     this.#queues = queues;
     this.#halted = halted;
-    this.#stopListening = host
-      .msiSignal(fn.virtualSlot, 0)
-      .listen((now) => this.#interrupted(now));
+    this.#stopListening = host.msiSignal(fn.virtualSlot, 0).listen((now) => this.#interrupted(now));
   }
 
   /** Resets the accelerator and starts its channels. Errors as `AccelDriver.open`. */
