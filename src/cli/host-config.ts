@@ -8,6 +8,7 @@ import { checkHostTable } from '#fabric/host-table';
 import type { TableError } from '#fabric/table-check';
 import type { SoftHostOptions } from '#host/root-complex';
 import type { PathToBox } from '#agent/daemon/link-to-box';
+import { unknownPorts } from '#agent/daemon/unknown-ports';
 import { ConfigFile, type ConfigProblem, type FieldPath } from './config-file.ts';
 import * as schema from './config-schema.ts';
 import { type FixedPart, fixedPartOf } from './fixed-part.ts';
@@ -49,7 +50,18 @@ export const hostSchema = schema.fields({
       }),
     )
     .min(1, 'needs at least one virtual slot')
-    .max(31, 'a host has room for 31 virtual slots'),
+    .max(31, 'a host has room for 31 virtual slots')
+    .optional(),
+  /** A VM whose QEMU uses the functions, in place of the soft host. */
+  vm: schema
+    .fields({
+      qmp: z.string().min(1),
+      rootPorts: z
+        .array(schema.name)
+        .min(1, 'needs at least one root port')
+        .max(31, 'a host has room for 31 virtual slots'),
+    })
+    .optional(),
   table: z
     .array(
       schema.fields({
@@ -71,6 +83,14 @@ export const hostSchema = schema.fields({
   link: linkFields,
 });
 
+/** As the command line or the file says it. */
+export interface VmOfHost {
+  /** QEMU's QMP socket. */
+  readonly qmp: string;
+  /** The root ports that are the virtual slots 0, 1 and so on. */
+  readonly rootPorts: readonly string[];
+}
+
 export interface HostConfig {
   readonly id: string;
   readonly credentialFiles: CredentialFiles;
@@ -79,6 +99,8 @@ export interface HostConfig {
   readonly reach: readonly string[];
   readonly paths: readonly PathToBox[];
   readonly slots: readonly SlotWindows[];
+  /** Its QEMU uses the functions; buses and windows are the guest's. */
+  readonly vm: VmOfHost | undefined;
   readonly rows: readonly HostRow[];
   readonly softHost: Pick<
     SoftHostOptions,
@@ -94,11 +116,14 @@ export interface HostConfig {
 /**
  * Reads and checks a whole file. Fails with a `DxpuError` that names every problem and its place.
  * With `inForce`, what a running host was started with, it fails too where a row needs a slot or a
- * path that differs from it: those change by a restart alone.
+ * path that differs from it: those change by a restart alone. `vmGiven` stands for what the file says of
+ * slots, memory and VM.
  */
-export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
+export function readHostConfig(file: string, inForce?: HostConfig, vmGiven?: VmOfHost): HostConfig {
   const source = new ConfigFile(file);
-  const { table: rowsOfFile = [], ...parsed } = source.parse(hostSchema);
+  const { table: rowsOfFile = [], slots: slotsOfFile, ...parsed } = source.parse(hostSchema);
+  const vm = vmGiven ?? vmOf(source, parsed.vm);
+  const slots = vm === undefined ? (slotsOfFile ?? []) : slotsOfVm(vm.rootPorts);
   const manager = managerOf(parsed.manager);
   const table = manager === undefined ? rowsOfFile : [];
   const paths = manager === undefined ? (parsed.paths ?? []) : [];
@@ -113,18 +138,28 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
     problems.push({ path: at, message });
   };
 
+  if (vm === undefined && slotsOfFile === undefined) {
+    complain([], 'needs slots, or vm where a VM uses the functions');
+  }
+  if (vmGiven === undefined && parsed.vm !== undefined) {
+    for (const field of ['slots', 'memory']) {
+      if (source.has([field])) complain([field], `a host with vm has no ${field} of its own`);
+    }
+  }
   const slotIndex = new Map<number, number>();
-  for (const [index, slot] of parsed.slots.entries()) {
+  for (const [index, slot] of slots.entries()) {
     if (slotIndex.has(slot.slot)) complain(['slots', index, 'slot'], `slot ${slot.slot} is twice`);
     slotIndex.set(slot.slot, index);
   }
-  const ordered = [...parsed.slots].sort((a, b) => a.slot - b.slot);
+  const ordered = [...slots].sort((a, b) => a.slot - b.slot);
   const gap = ordered.findIndex((slot, index) => slot.slot !== index);
   if (gap >= 0 && problems.length === 0) {
     complain(['slots'], `virtual slots must be numbered from 0 without gaps; ${gap} is missing`);
   }
-  checkWindows(parsed.slots, complain);
-  checkMemory(parsed.memory, source.has(['memory']), parsed.slots, complain);
+  if (vm === undefined) {
+    checkWindows(slots, complain);
+    checkMemory(parsed.memory, source.has(['memory']), slots, complain);
+  }
 
   const seenPaths = new Map<string, string>();
   for (const [index, one] of paths.entries()) {
@@ -167,8 +202,7 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
       );
     }
   }
-  if (inForce !== undefined)
-    checkRunning(inForce, { slots: parsed.slots, table }, slotIndex, complain);
+  if (inForce !== undefined) checkRunning(inForce, { slots, table }, slotIndex, complain);
   if (problems.length > 0) throw source.error(problems);
 
   const rows = table.map((row): HostRow => {
@@ -206,7 +240,8 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
       host: one.address.host,
       port: one.address.port,
     })),
-    slots: parsed.slots,
+    slots,
+    vm,
     rows,
     softHost: {
       ports: ordered.map((slot) => ({
@@ -216,14 +251,31 @@ export function readHostConfig(file: string, inForce?: HostConfig): HostConfig {
         prefetchableBase: slot.prefetchable.base,
         prefetchableBytes: slot.prefetchable.size,
       })),
-      memory: parsed.memory.map((region) => ({ base: region.base, sizeBytes: region.size })),
+      memory: (vm === undefined ? parsed.memory : []).map((region) => ({
+        base: region.base,
+        sizeBytes: region.size,
+      })),
       maxPayloadBytes: parsed.maxPayload,
       maxReadRequestBytes: parsed.maxReadRequest,
     },
     linkOptions: linkOptionsOf(parsed.link),
-    fixedPart: fixedPartOf(parsed),
+    fixedPart: fixedPartOf({ ...parsed, slots: slotsOfFile }),
     tableError,
   };
+}
+
+function vmOf(source: ConfigFile, vm: VmOfHost | undefined): VmOfHost | undefined {
+  return vm === undefined ? undefined : { ...vm, qmp: source.pathOf(vm.qmp) };
+}
+
+/** What is known of the slots of a VM before its guest has set up the root ports: numbers. */
+function slotsOfVm(rootPorts: readonly string[]): SlotWindows[] {
+  return unknownPorts(rootPorts.length).map((port, slot) => ({
+    slot,
+    secondaryBus: port.secondaryBus,
+    nonPrefetchable: { base: port.nonPrefetchableBase, size: port.nonPrefetchableBytes },
+    prefetchable: { base: port.prefetchableBase, size: port.prefetchableBytes },
+  }));
 }
 
 function toWindow(window: Range): HostRow['prefetchable'] {

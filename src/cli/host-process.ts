@@ -1,9 +1,11 @@
 /** `dxpu host`: a host proxy with a soft host behind it, as a process. */
 import { randomInt, randomUUID } from 'node:crypto';
+import * as path from 'node:path';
 import { z } from 'zod';
 import { HostAgentCore } from '#agent/core/host-agent';
 import { HostNode } from '#agent/daemon/host-node';
 import type { ManagerStream } from '#agent/daemon/manager-stream';
+import type { VmPlace } from '#agent/daemon/vm-slots';
 import { DxpuError } from '#base/errors';
 import { connectTransport } from '#fabric/socket-endpoint';
 import { AccessStatus } from '#host/cpu-access';
@@ -21,17 +23,40 @@ import {
   parseParams,
   runDaemon,
 } from './daemon-process.ts';
-import { type HostConfig, readHostConfig } from './host-config.ts';
+import { type HostConfig, readHostConfig, type VmOfHost } from './host-config.ts';
+import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
 import { managerStream, proxyProcess, setTable } from './proxy-process.ts';
+import { stateFolder } from './state-folder.ts';
 import { measureRoundTrips, type RoundTrips } from './round-trip.ts';
 
-export const runHost = (options: DaemonOptions): Promise<void> =>
-  runDaemon('host', options, readHostConfig, startHost);
+export interface HostOptions extends DaemonOptions {
+  readonly qmp?: string;
+  readonly slot?: readonly string[];
+}
 
-async function startHost(start: DaemonStart<HostConfig>): Promise<DaemonProcess> {
+/** Throws `UsageError` for a QMP socket without root ports, or the other way. */
+export function runHost(options: HostOptions): Promise<void> {
+  const { qmp, slot: rootPorts } = options;
+  if ((qmp === undefined) !== (rootPorts === undefined)) {
+    throw new UsageError("--qmp and --slot go together: a VM's QMP socket, and its root ports");
+  }
+  const vm = qmp === undefined || rootPorts === undefined ? undefined : { qmp, rootPorts };
+  return runDaemon(
+    'host',
+    options,
+    (file) => readHostConfig(file, undefined, vm),
+    (start) => startHost(start, options.state),
+  );
+}
+
+async function startHost(
+  start: DaemonStart<HostConfig>,
+  state: string | undefined,
+): Promise<DaemonProcess> {
   const { config, credentials, frame } = start;
   const { id, reach } = config;
+  const vm = config.vm === undefined ? undefined : await vmPlace(config.vm, stateFolder(state), id);
   const { clock, faults } = frame;
   // Frames may come before there is one.
   let stream: ManagerStream | undefined = undefined;
@@ -39,6 +64,7 @@ async function startHost(start: DaemonStart<HostConfig>): Promise<DaemonProcess>
     id,
     softHost: config.softHost,
     linkOptions: config.linkOptions,
+    ...(vm === undefined ? {} : { vm }),
     isManaged: config.manager !== undefined,
     onChanged: (now) => stream?.changed(now),
     clock,
@@ -64,7 +90,7 @@ async function startHost(start: DaemonStart<HostConfig>): Promise<DaemonProcess>
   }
   const jobs = new AccelJobs(node);
   return proxyProcess(start, node, stream, {
-    read: readHostConfig,
+    read: (file, inForce) => readHostConfig(file, inForce, config.vm),
     readFunction: (slot) => readFunction(node, slot),
     handlers: {
       listing: () => ({ text: formatListing(node.soft, node.hotPlug, { verbose: true }) }),
@@ -76,9 +102,19 @@ async function startHost(start: DaemonStart<HostConfig>): Promise<DaemonProcess>
   });
 }
 
+/** Loads what serves devices to a VM: other hosts need none of it. */
+async function vmPlace(vm: VmOfHost, folder: string, id: string): Promise<VmPlace> {
+  const { VfioUserServer } = await import('#vfio-user/server');
+  return {
+    ...vm,
+    socketPrefix: path.join(folder, `host-${id}-vfio`),
+    serve: (device, socket) => new VfioUserServer({ path: socket, device }),
+  };
+}
+
 /** What a replay needs to know of the function; read before the capture, so that it is not in it. */
 async function readFunction(node: HostNode, slot: number): Promise<CaptureBegin['function']> {
-  const fn = node.hotPlug.functionAt(slot);
+  const fn = node.usedFunctionAt(slot);
   if (fn === undefined) return undefined;
   const configSpace = await node.run(readConfigSpace(node.soft, fn.bdf));
   return { bdf: fn.bdf, configSpace: configSpace.toString('hex') };

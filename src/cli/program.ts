@@ -12,8 +12,10 @@ import {
   checkOutputFormat,
   duration,
   examples,
+  filled,
   outputFormat,
   processOption,
+  several,
   share,
   stateOption,
   version,
@@ -167,6 +169,15 @@ function addProcesses(program: Command): void {
             return (await import('./host-process.ts')).runHost(options);
         }
       });
+    if (kind === 'host') {
+      command
+        .option('--qmp <socket>', 'QMP socket of a VM that uses the GPU nodes', filled)
+        .option(
+          '--slot <port>',
+          'root port of the VM that is the next virtual slot',
+          several(filled),
+        );
+    }
     examples(command, [
       `dxpu ${kind} --config ${kind}.yaml`,
       `dxpu ${kind} --config ${kind}.yaml --check`,
@@ -174,6 +185,9 @@ function addProcesses(program: Command): void {
         ? []
         : [`kill -HUP PID     # reads the table of ${kind}.yaml again; so does dxpu reload`]),
       ...(kind === 'box' ? ['dxpu box screenshot 0 screen.png'] : []),
+      ...(kind === 'host'
+        ? ['dxpu host --config host.yaml --qmp /run/vm.qmp --slot rp0 --slot rp1']
+        : []),
     ]);
     if (kind === 'box') addBoxCommands(command);
   }

@@ -154,7 +154,7 @@ function failure(problem: EnumerationProblem): EnumerationResult {
 }
 
 /** Reads vendor and device ID until they are not "retry" (0x0001), with growing pauses. */
-function* waitUntilReady(
+export function* waitUntilReady(
   host: SoftHost,
   bdf: number,
   slotName: string,

@@ -133,6 +133,15 @@ export class VirtualPort {
     };
   }
 
+  /**
+   * Bus and windows as whoever programs the port has them now: for hosts whose guest does. An empty window
+   * has its base above its limit.
+   */
+  setRouting(routing: VirtualPort['routing']): void {
+    this.#program(routing.secondaryBus, routing.nonPrefetchable, routing.prefetchable);
+    this.#readRouting();
+  }
+
   /** Hardware's side: presence and data link follow the fabric. */
   setLinkActive(active: boolean): void {
     this.#slot.setPresent(active);
@@ -163,22 +172,11 @@ export class VirtualPort {
     const { secondaryBus, nonPrefetchableBase, prefetchableBase } = this.options;
     const { nonPrefetchableBytes, prefetchableBytes } = this.options;
     const { config } = this;
-    config.write(PRIMARY_BUS_NUMBER, (secondaryBus << 16) | (secondaryBus << 8), 15);
-    const memoryLimit = nonPrefetchableBase + nonPrefetchableBytes - 1;
-    config.write(
-      MEMORY_BASE,
-      nonPrefetchableBytes === 0 ? EMPTY_WINDOW : encodeWindow(nonPrefetchableBase, memoryLimit),
-      15,
+    this.#program(
+      secondaryBus,
+      { base: nonPrefetchableBase, limit: nonPrefetchableBase + nonPrefetchableBytes - 1 },
+      { base: prefetchableBase, limit: prefetchableBase + prefetchableBytes - 1 },
     );
-    const limit = prefetchableBytes === 0 ? 0 : prefetchableBase + prefetchableBytes - 1;
-    const base = prefetchableBytes === 0 ? 0 : prefetchableBase;
-    config.write(
-      PREFETCHABLE_MEMORY_BASE,
-      prefetchableBytes === 0 ? EMPTY_WINDOW : encodeWindow(base, limit),
-      15,
-    );
-    config.write(PREFETCHABLE_BASE_UPPER_32, Math.floor(base / TWO_TO_32), 15);
-    config.write(PREFETCHABLE_LIMIT_UPPER_32, Math.floor(limit / TWO_TO_32), 15);
     config.write(
       this.#pcieOffset + SLOT_CONTROL,
       SLTCTL_PRESENCE_DETECT_CHANGED_ENABLE |
@@ -187,6 +185,16 @@ export class VirtualPort {
       3,
     );
     this.writeConfig(COMMAND, COMMAND_MEMORY_AND_BUS_MASTER, 3);
+  }
+
+  #program(secondaryBus: number, memory: AddressRange, prefetchable: AddressRange): void {
+    const { config } = this;
+    config.write(PRIMARY_BUS_NUMBER, (secondaryBus << 16) | (secondaryBus << 8), 15);
+    config.write(MEMORY_BASE, encoded(memory), 15);
+    config.write(PREFETCHABLE_MEMORY_BASE, encoded(prefetchable), 15);
+    const { base, limit } = isEmpty(prefetchable) ? { base: 0, limit: 0 } : prefetchable;
+    config.write(PREFETCHABLE_BASE_UPPER_32, Math.floor(base / TWO_TO_32), 15);
+    config.write(PREFETCHABLE_LIMIT_UPPER_32, Math.floor(limit / TWO_TO_32), 15);
   }
 
   #readRouting(): void {
@@ -201,6 +209,11 @@ export class VirtualPort {
     this.#subordinateBus = this.#secondaryBus === 0 ? -1 : this.#header.subordinateBus;
   }
 }
+
+const isEmpty = ({ base, limit }: AddressRange): boolean => limit < base;
+
+const encoded = (range: AddressRange): number =>
+  isEmpty(range) ? EMPTY_WINDOW : encodeWindow(range.base, range.limit);
 
 function checkPortOptions(virtualSlot: number, options: VirtualPortOptions): void {
   const fail = (what: string): never => {

@@ -1,7 +1,9 @@
 /**
- * A host in real time: soft host, host proxy and a link to each box (`HostLinks`). `HostNode` owns them,
- * `NodeTurns` drives them; `HostPlane` is what its agent sees.
+ * A host in real time: root complex, host proxy and a link to each box (`HostLinks`), and the software that
+ * uses the functions: the soft host's own, or a VM. `HostNode` owns them, `NodeTurns` drives them; `HostPlane`
+ * is what its agent sees.
  */
+import { assertDefined } from '#base/assert';
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { formatBdf, type Nanos } from '#base/units';
@@ -22,7 +24,9 @@ import type { PathToBox } from './link-to-box.ts';
 import type { Logger } from './logger.ts';
 import { NodeTurns } from './node-turns.ts';
 import { type TableReport, SlotReasons, withWayOut } from './slot-reasons.ts';
+import { type SlotSoftware, SoftSlots, type UsedFunction } from './slot-software.ts';
 import { Taps } from './taps.ts';
+import { type VmPlace, VmSlots } from './vm-slots.ts';
 
 export interface HostNodeOptions {
   readonly id: string;
@@ -33,6 +37,8 @@ export interface HostNodeOptions {
   readonly linkOptions?: Partial<LinkOptions>;
   readonly clock: Clock;
   readonly log: Logger;
+  /** A VM uses the functions, in place of this host's own software. */
+  readonly vm?: VmPlace;
   /** Opens a connection over a path. Its promise's error ends up in the link. */
   readonly connect: (path: PathToBox) => Promise<StartableTransport>;
   readonly newSessionId: () => number;
@@ -48,9 +54,7 @@ export interface HostSlotStatus {
   readonly state: string;
   /** Of the row in force. */
   readonly generation: number | undefined;
-  readonly function:
-    | (Pick<PciFunction, 'vendorId' | 'deviceId' | 'bars'> & { readonly bdf: string })
-    | undefined;
+  readonly function: (Omit<UsedFunction, 'bdf'> & { readonly bdf: string }) | undefined;
   readonly problem: string | undefined;
   /** Why it is not in use, and the way out. */
   readonly reason: string | undefined;
@@ -59,7 +63,6 @@ export interface HostSlotStatus {
 
 export class HostNode {
   readonly soft: SoftHost;
-  readonly hotPlug: HotPlug;
   readonly proxy: HostProxy;
   readonly plane: HostPlane;
   readonly taps: Taps;
@@ -68,30 +71,23 @@ export class HostNode {
   readonly #turns: NodeTurns;
   readonly #links: HostLinks;
   readonly #reasons = new SlotReasons();
+  readonly #software: SlotSoftware;
+  readonly #hotPlug: HotPlug | undefined;
+  readonly #vm: VmSlots | undefined;
 
   constructor(options: HostNodeOptions) {
-    const { clock, log, isManaged = false } = options;
+    const { clock, log, isManaged = false, vm } = options;
     this.#options = options;
     this.#clock = clock;
     this.soft = new SoftHost({ ...options.softHost, onDeadline: () => this.#turns.rearm() });
-    this.hotPlug = new HotPlug(this.soft, {
-      added: (_now, fn) => {
-        log.info({ slot: fn.virtualSlot, bdf: formatBdf(fn.bdf) }, 'function added');
-        this.#turns.changed();
-      },
-      removed: (_now, fn, surprise) => {
-        log.warn({ slot: fn.virtualSlot, surprise }, 'function removed');
-        this.#turns.changed();
-      },
-      problem: (_now, slot, problem) => {
-        log.error({ slot, problem: problem.kind }, problem.message);
-        this.#turns.changed();
-      },
-    });
+    const { soft } = this;
+    const hotPlug = vm === undefined ? this.#startHotPlug() : undefined;
+    this.#hotPlug = hotPlug;
     this.proxy = new HostProxy({
       hostId: options.id,
-      rootSide: this.soft,
+      rootSide: vm === undefined ? soft : VmSlots.rootSide(soft, () => this.#vmSlots),
       holdsFunctions: isManaged,
+      ownMemory: vm !== undefined,
       onEvent: (_now, event) => {
         const { kind, ...facts } = event;
         if (kind === 'slot-down') {
@@ -102,6 +98,20 @@ export class HostNode {
       },
     });
     this.soft.attach(this.proxy);
+    this.#vm =
+      vm === undefined
+        ? undefined
+        : new VmSlots({
+            ...vm,
+            soft,
+            proxy: this.proxy,
+            clock,
+            log,
+            onChanged: () => this.#turns.changed(),
+            onRouting: (now) => this.#routingChanged(now),
+            settle: () => this.settle(),
+          });
+    this.#software = this.#vm ?? new SoftSlots(soft, this.hotPlug);
     this.#links = new HostLinks({
       hostId: options.id,
       user: this.proxy,
@@ -115,7 +125,7 @@ export class HostNode {
     });
     this.plane = new HostPlane({
       soft: this.soft,
-      hotPlug: this.hotPlug,
+      software: this.#software,
       proxy: this.proxy,
       links: this.#links,
       reasonOf: (slot) => this.#reasonOf(slot),
@@ -130,6 +140,15 @@ export class HostNode {
     });
   }
 
+  /** Of a host whose own software uses the functions; fails with `failed_precondition` where a VM does. */
+  get hotPlug(): HotPlug {
+    if (this.#hotPlug !== undefined) return this.#hotPlug;
+    throw new DxpuError(
+      'failed_precondition',
+      'the functions of this host are used by its VM: look in the guest, with lspci',
+    );
+  }
+
   /**
    * Keeps links to exactly the boxes these lead to. A link that is up stays up when its box has other
    * paths now; one to a box that is no more among them ends, and its slots are contained.
@@ -141,7 +160,7 @@ export class HostNode {
 
   /** Puts a table in force; with errors nothing has changed. */
   setTable(rows: readonly HostRow[]): TableError[] {
-    const errors = this.proxy.setTable(this.#clock.now(), rows);
+    const errors = this.proxy.setTable(this.#clock.now(), this.#routed(rows));
     if (errors.length === 0) this.settle();
     return errors;
   }
@@ -179,13 +198,54 @@ export class HostNode {
     );
   }
 
+  get #vmSlots(): VmSlots {
+    return assertDefined(this.#vm, 'a host with a VM');
+  }
+
+  #startHotPlug(): HotPlug {
+    const { log } = this.#options;
+    return new HotPlug(this.soft, {
+      added: (_now, fn) => {
+        log.info({ slot: fn.virtualSlot, bdf: formatBdf(fn.bdf) }, 'function added');
+        this.#turns.changed();
+      },
+      removed: (_now, fn, surprise) => {
+        log.warn({ slot: fn.virtualSlot, surprise }, 'function removed');
+        this.#turns.changed();
+      },
+      problem: (_now, slot, problem) => {
+        log.error({ slot, problem: problem.kind }, problem.message);
+        this.#turns.changed();
+      },
+    });
+  }
+
+  /** The guest has other buses or windows: the rows in force follow. */
+  #routingChanged(now: Nanos): void {
+    const errors = this.proxy.setTable(now, this.#routed(this.proxy.rows));
+    for (const { message } of errors) this.#options.log.error({}, message);
+    this.#turns.changed();
+  }
+
+  /** With the buses and windows a guest has set. */
+  #routed(rows: readonly HostRow[]): readonly HostRow[] {
+    if (this.#vm === undefined) return rows;
+    return rows.map((row) => ({ ...row, ...this.soft.ports[row.virtualSlot]?.routing }));
+  }
+
   settle(): void {
     this.#turns.settle();
   }
 
   stop(reason: string): void {
+    this.#vm?.stop();
     this.#links.stop(this.#clock.now(), reason);
     this.#turns.stop();
+  }
+
+  /** The function of a slot as its user sees it. */
+  usedFunctionAt(slot: number): UsedFunction | undefined {
+    return this.#software.functionAt(slot);
   }
 
   /** The function of a slot, or an error that says what is there instead. */
@@ -216,7 +276,7 @@ export class HostNode {
   slotStatuses(): HostSlotStatus[] {
     return this.soft.ports.map((port): HostSlotStatus => {
       const slot = port.virtualSlot;
-      const fn = this.hotPlug.functionAt(slot);
+      const fn = this.#software.functionAt(slot);
       return {
         slot,
         state: this.proxy.slotState(slot),
@@ -230,7 +290,7 @@ export class HostNode {
                 deviceId: fn.deviceId,
                 bars: fn.bars,
               },
-        problem: this.hotPlug.problemAt(slot)?.message,
+        problem: this.#software.problemAt(slot)?.message,
         reason: this.#statusReasonOf(slot),
         counters: reportCounters(this.proxy.counters(slot)),
       };
@@ -254,6 +314,7 @@ export class HostNode {
       }
       if (this.proxy.functionPlace(virtualSlot) === 'left') return 'its function was taken out';
       if (this.plane.isLeaving(virtualSlot)) return 'its function is about to be taken out';
+      return this.#software.noteAt(virtualSlot) ?? reason;
     }
     return reason;
   }

@@ -1,25 +1,19 @@
 /**
- * A host proxy and the soft host behind it as their agent sees them.
+ * A host proxy and the software behind it as their agent sees them.
  *
  * Whoever runs something on a function holds it (`hold`). `HostPlane` alone knows who does, and moves
  * functions: one that should leave without surprise is **draining** while somebody holds it, then
- * **leaving** while it is switched off, then out.
+ * **leaving** while its user lets go of it, then out.
  */
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import type { HostProxy } from '#fabric/host-proxy';
 import type { HostRow } from '#fabric/mapping-table';
-import type { HotPlug } from '#host/hot-plug';
-import { configWrite } from '#host/host-operations';
 import type { SoftHost } from '#host/root-complex';
 import type { FunctionReport, HostSlotReport, PathReport } from '#proto/agent-messages';
 import type { HostDataPlane, HostPeer, HostRowOrder } from '../core/data-plane.ts';
 import { tableErrorText } from './box-plane.ts';
-
-// Command register (7.5.1.1.3): neither memory nor bus mastering, and no INTx.
-const COMMAND = 0x04;
-const COMMAND_OFF = 1 << 10;
-const LOWER_HALF = 3;
+import type { SlotSoftware } from './slot-software.ts';
 
 /** The links of a host, as the plane needs them. */
 export interface PeerLinks {
@@ -29,7 +23,7 @@ export interface PeerLinks {
 
 export interface HostPlaneOptions {
   readonly soft: SoftHost;
-  readonly hotPlug: HotPlug;
+  readonly software: SlotSoftware;
   /** With `holdsFunctions`. */
   readonly proxy: HostProxy;
   readonly links: PeerLinks;
@@ -55,13 +49,13 @@ export class HostPlane implements HostDataPlane {
   }
 
   slots(): readonly HostSlotReport[] {
-    const { soft, proxy, hotPlug, reasonOf } = this.#options;
+    const { soft, proxy, software, reasonOf } = this.#options;
     return soft.ports.map((port) => {
       const slot = port.virtualSlot;
       const row = this.#rowOf(slot);
       const state = proxy.slotState(slot);
       const fn = this.#functionOf(slot);
-      const problem = hotPlug.problemAt(slot);
+      const problem = software.problemAt(slot);
       return {
         slot,
         ...port.routing,
@@ -77,7 +71,9 @@ export class HostPlane implements HostDataPlane {
           problem === undefined || problem.kind === 'link-down'
             ? undefined
             : { kind: problem.kind, message: problem.message },
-        reason: state === 'contained' || state === 'waiting' ? (reasonOf(slot) ?? '') : '',
+        reason:
+          (state === 'contained' || state === 'waiting' ? reasonOf(slot) : software.noteAt(slot)) ??
+          '',
       };
     });
   }
@@ -163,26 +159,22 @@ export class HostPlane implements HostDataPlane {
 
   #leaveIfUnused(now: Nanos, slot: number, tenure: Tenure): void {
     if (tenure.state !== 'draining' || tenure.holders > 0) return;
-    const { soft, hotPlug, proxy, onChanged } = this.#options;
-    const fn = hotPlug.functionAt(slot);
-    if (fn === undefined) {
-      // Never set up: there is nothing to switch off.
-      tenure.state = 'staying';
-      proxy.unplug(now, slot, false);
-      return;
-    }
+    const { software, proxy, onChanged } = this.#options;
     tenure.state = 'leaving';
-    const switchOff = configWrite(soft, fn.bdf, COMMAND, COMMAND_OFF, LOWER_HALF);
-    soft.tasks.run(now, switchOff, (then) => {
+    const isUsed = software.leave(now, slot, (then) => {
       // The row may be another by now, and its function in use.
       if (this.#tenureOf(slot) === tenure) proxy.unplug(then, slot, false);
       onChanged(then);
     });
+    if (isUsed) return;
+    // Never put to use: there is nobody to let go.
+    tenure.state = 'staying';
+    proxy.unplug(now, slot, false);
   }
 
   #functionOf(slot: number): FunctionReport | undefined {
-    const { hotPlug, proxy } = this.#options;
-    const fn = hotPlug.functionAt(slot);
+    const { software, proxy } = this.#options;
+    const fn = software.functionAt(slot);
     if (fn === undefined) return undefined;
     return {
       bdf: fn.bdf,

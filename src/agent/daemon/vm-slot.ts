@@ -1,0 +1,323 @@
+/**
+ * A virtual slot of a host whose functions a VM uses. A function that appears is surveyed, fitted against
+ * the windows of the slot's root port, served over vfio-user, and added to QEMU there; one that goes is taken
+ * back from QEMU.
+ *
+ * Two lives run side by side: the function's (from link up to link down) and that of QEMU's device (from
+ * `device_add` to DEVICE_DELETED). The device outlives its function for as long as the guest does not let
+ * go; all its reads are all ones then, and the slot's next function waits.
+ */
+import { DxpuError } from '#base/errors';
+import { formatBytes, placeBars } from '#host/bar-assignment';
+import type { Nanos } from '#base/units';
+import { type FunctionSurvey, surveyFunction } from '#host/function-survey';
+import type { SoftHost } from '#host/root-complex';
+import { TaskScope } from '#host/task';
+import type { VirtualPort } from '#host/virtual-port';
+import type { QmpDone } from '#vm/qmp-session';
+import type { ServedDevice } from '#vfio-user/served-device';
+import type { Logger } from './logger.ts';
+import type { UsedFunction } from './slot-software.ts';
+import { VmFunction, type VmFunctionOptions } from './vm-function.ts';
+
+/** What a slot asks of QEMU. */
+export interface VmHotplug {
+  readonly isConnected: boolean;
+  addDevice(id: string, rootPort: string, socketPath: string, done: QmpDone): void;
+  removeDevice(id: string, done: QmpDone): void;
+}
+
+/** Serves a device at a unix socket until it is closed. Throws `DxpuError`. */
+export type Serve = (device: ServedDevice, socketPath: string) => { close(): void };
+
+export interface VmSlotOptions {
+  readonly soft: SoftHost;
+  readonly port: VirtualPort;
+  readonly proxy: VmFunctionOptions['proxy'];
+  /** As QEMU calls it. */
+  readonly rootPort: string;
+  readonly socketPath: string;
+  readonly vm: VmHotplug;
+  readonly serve: Serve;
+  readonly log: Logger;
+  readonly onChanged: (now: Nanos) => void;
+  readonly settle: () => void;
+}
+
+/** QEMU takes a request while another is under way for an error, and a guest may miss one. */
+const ASK_AGAIN_NS = 7e9;
+
+type Problem = { readonly kind: string; readonly message: string };
+type InQemu = 'no' | 'adding' | 'yes' | 'removing';
+
+export class VmSlot {
+  /** Of its device in QEMU. */
+  readonly id: string;
+  readonly #options: VmSlotOptions;
+  #scope: TaskScope | undefined;
+  #survey: FunctionSurvey | undefined;
+  #problem: Problem | undefined;
+  #inQemu: InQemu = 'no';
+  /** What QEMU's device is served by; `undefined` for one that was there before this process. */
+  #served: { readonly fn: VmFunction; readonly server: { close(): void } } | undefined;
+  #leaving: ((now: Nanos) => void)[] | undefined;
+  #refusal = '';
+  #cancelAsking: (() => void) | undefined;
+
+  constructor(options: VmSlotOptions) {
+    this.#options = options;
+    this.id = `dxpu-slot${options.port.virtualSlot}`;
+  }
+
+  get problem(): Problem | undefined {
+    return this.#problem;
+  }
+
+  /** The function as the guest has placed it. */
+  get used(): UsedFunction | undefined {
+    const fn = this.#served?.fn;
+    if (this.#survey === undefined || fn?.survey !== this.#survey) return undefined;
+    const bars = this.#inQemu === 'yes' ? fn.placedBars : undefined;
+    if (bars === undefined) return undefined;
+    const { vendorId, deviceId } = this.#survey;
+    return { bdf: this.#options.port.routing.secondaryBus << 8, vendorId, deviceId, bars };
+  }
+
+  /** What it waits for, or what of the function the guest does not see. */
+  get note(): string | undefined {
+    const { vm, rootPort } = this.#options;
+    const isForeign = this.#inQemu !== 'no' && this.#served?.fn.survey !== this.#survey;
+    const refused = this.#refusal === '' ? '' : ` (${this.#refusal})`;
+    if (this.#inQemu === 'removing' || isForeign) {
+      return `the guest has yet to let go of the function at ${rootPort}${refused}`;
+    }
+    if (this.#survey === undefined) return undefined;
+    if (!vm.isConnected) return 'the VM is not there';
+    if (this.#inQemu === 'no' && !this.hasWindows) {
+      return `the guest has yet to set up root port ${rootPort}`;
+    }
+    if (this.#inQemu === 'yes' && this.used === undefined) {
+      return 'the guest has yet to give the function its addresses';
+    }
+    if (!this.#survey.hasMsix) return undefined;
+    return 'its MSI-X is hidden from the guest: QEMU does not survive the removal of a device that shows it';
+  }
+
+  /** Whether the guest has given the root port any window. */
+  get hasWindows(): boolean {
+    const { nonPrefetchable, prefetchable } = this.#options.port.routing;
+    return nonPrefetchable.limit > nonPrefetchable.base || prefetchable.limit > prefetchable.base;
+  }
+
+  /** Something is under way that shows in what QEMU says of its buses. */
+  get isUnsettled(): boolean {
+    return this.#survey !== undefined && this.used === undefined;
+  }
+
+  /** The link of the slot came up or went down. */
+  linkChanged(now: Nanos, active: boolean, surprise: boolean): void {
+    const { soft, port, log } = this.#options;
+    const { virtualSlot } = port;
+    if (!active) {
+      const how = surprise ? 'without notice' : 'as asked';
+      const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
+      const scope = this.#scope;
+      this.#scope = undefined;
+      this.#survey = undefined;
+      this.#problem = undefined;
+      scope?.end(now, new DxpuError('unavailable', message));
+      this.#advance(now);
+      return;
+    }
+    const scope = new TaskScope(`slot ${virtualSlot}`);
+    this.#scope = scope;
+    const survey = surveyFunction(soft, virtualSlot, port.routing.secondaryBus << 8);
+    soft.tasks.run(
+      now,
+      survey,
+      (then, outcome) => {
+        if (this.#scope !== scope) return;
+        if (!outcome.ok) throw outcome.error;
+        if (outcome.value.ok) this.#survey = outcome.value.survey;
+        else this.#setProblem(outcome.value.problem);
+        if (this.#survey?.hasMsix === true) {
+          log.info({ slot: virtualSlot }, 'MSI-X of the function is hidden from the guest');
+        }
+        this.#advance(then);
+      },
+      scope,
+    );
+  }
+
+  interrupt(data: number): void {
+    this.#served?.fn.interrupt(data);
+  }
+
+  setPin(asserted: boolean): void {
+    this.#served?.fn.setPin(asserted);
+  }
+
+  /** As `SlotSoftware.leave`. */
+  leave(now: Nanos, done: (now: Nanos) => void): boolean {
+    if (this.#inQemu === 'no') return false;
+    this.#leaving ??= [];
+    this.#leaving.push(done);
+    this.#advance(now);
+    return true;
+  }
+
+  /** QEMU is there; whether it has a device of this slot. */
+  connected(now: Nanos, hasDevice: boolean): void {
+    if (this.#problem?.kind === 'vm-gone') this.#problem = undefined;
+    if (hasDevice && this.#inQemu === 'no') this.#inQemu = 'yes';
+    if (!hasDevice && this.#inQemu !== 'no') this.removed(now);
+    // A request to remove it may have been lost with the connection.
+    if (this.#inQemu === 'removing') this.#inQemu = 'yes';
+    this.#advance(now);
+  }
+
+  /** QEMU is not there any more, as far as its monitor goes. */
+  disconnected(now: Nanos): void {
+    if (this.#served?.fn.isUsed === true) return;
+    this.#vmGone(now);
+  }
+
+  /** QEMU has the device no more: the guest has let go, or QEMU has ended. */
+  removed(now: Nanos): void {
+    const served = this.#served;
+    const leaving = this.#leaving ?? [];
+    this.#inQemu = 'no';
+    this.#served = undefined;
+    this.#leaving = undefined;
+    this.#refusal = '';
+    this.#cancelAsking?.();
+    this.#cancelAsking = undefined;
+    served?.server.close();
+    for (const done of leaving) done(now);
+    this.#advance(now);
+    this.#options.onChanged(now);
+  }
+
+  /** The guest would not let go. */
+  unplugRefused(now: Nanos, reason: string): void {
+    this.#refusal = reason;
+    this.#options.log.warn({ slot: this.#options.port.virtualSlot }, reason);
+    this.#options.onChanged(now);
+  }
+
+  /** Windows or bus of the port have changed. */
+  routingChanged(now: Nanos): void {
+    if (this.#problem?.kind === 'no-space') this.#problem = undefined;
+    this.#advance(now);
+  }
+
+  /** QEMU has ended: its devices are gone with it. */
+  #vmGone(now: Nanos): void {
+    if (this.#inQemu !== 'no') this.removed(now);
+    if (this.#survey === undefined) return;
+    this.#setProblem({ kind: 'vm-gone', message: 'the VM has ended, or its QMP socket is gone' });
+    this.#options.onChanged(now);
+  }
+
+  #advance(now: Nanos): void {
+    const { vm } = this.#options;
+    if (!vm.isConnected) return;
+    const isWanted = this.#survey !== undefined && this.#leaving === undefined;
+    if (this.#inQemu === 'no') {
+      if (isWanted && this.#problem === undefined && this.hasWindows) this.#add();
+    } else if (this.#inQemu === 'yes') {
+      const isForeign = this.#served?.fn.survey !== this.#survey;
+      if (!isWanted || isForeign) this.#remove(now);
+    }
+    this.#options.onChanged(now);
+  }
+
+  #add(): void {
+    const { soft, port, rootPort, socketPath, vm, serve, log } = this.#options;
+    const survey = this.#survey;
+    if (survey === undefined) return;
+    const noSpace = fit(survey, port, rootPort);
+    if (noSpace !== undefined) {
+      this.#setProblem(noSpace);
+      return;
+    }
+    const fn = new VmFunction({
+      soft,
+      port,
+      proxy: this.#options.proxy,
+      survey,
+      log,
+      settle: this.#options.settle,
+      onChanged: (then) => {
+        if (!fn.isUsed && !vm.isConnected && this.#served?.fn === fn) this.#vmGone(then);
+        this.#options.onChanged(then);
+      },
+    });
+    try {
+      this.#served = { fn, server: serve(fn, socketPath) };
+    } catch (error) {
+      this.#setProblem({ kind: 'not-served', message: DxpuError.from(error).message });
+      return;
+    }
+    this.#inQemu = 'adding';
+    log.info({ slot: port.virtualSlot, rootPort }, 'adding the function to the VM');
+    vm.addDevice(this.id, rootPort, socketPath, (then, answer) => {
+      if (this.#inQemu !== 'adding') return;
+      if (answer.ok) {
+        this.#inQemu = 'yes';
+        this.#advance(then);
+      } else {
+        this.removed(then);
+        if (this.#survey === survey && answer.kind !== 'gone') {
+          this.#setProblem({ kind: 'not-added', message: answer.message });
+        }
+      }
+      this.#options.settle();
+    });
+  }
+
+  /** And again, until QEMU says that it is gone. */
+  #remove(now: Nanos): void {
+    const { soft, vm } = this.#options;
+    this.#inQemu = 'removing';
+    vm.removeDevice(this.id, (then, answer) => {
+      if (this.#inQemu !== 'removing' || answer.ok) return;
+      if (answer.kind === 'DeviceNotFound') this.removed(then);
+      else this.unplugRefused(then, answer.message);
+      this.#options.settle();
+    });
+    this.#cancelAsking?.();
+    this.#cancelAsking = soft.tasks.at(now + ASK_AGAIN_NS, (then) => {
+      if (this.#inQemu === 'removing') this.#remove(then);
+    });
+  }
+
+  #setProblem(problem: Problem): void {
+    this.#problem = { kind: problem.kind, message: problem.message };
+    this.#options.log.error(
+      { slot: this.#options.port.virtualSlot, problem: problem.kind },
+      problem.message,
+    );
+  }
+}
+
+/** Why the BARs do not fit the windows of the root port. */
+function fit(survey: FunctionSurvey, port: VirtualPort, rootPort: string): Problem | undefined {
+  const { nonPrefetchable, prefetchable } = port.routing;
+  const bytesOf = ({ base, limit }: { base: number; limit: number }): number =>
+    Math.max(0, limit + 1 - base);
+  const windows = {
+    secondaryBus: port.routing.secondaryBus,
+    nonPrefetchableBase: nonPrefetchable.base,
+    nonPrefetchableBytes: bytesOf(nonPrefetchable),
+    prefetchableBase: prefetchable.base,
+    prefetchableBytes: bytesOf(prefetchable),
+  };
+  const placed = placeBars(survey.bars, windows, `root port ${rootPort}`);
+  if (Array.isArray(placed)) return undefined;
+  const word = placed.window === 'prefetchable' ? 'pref64-reserve' : 'mem-reserve';
+  const message =
+    `no space: BAR ${placed.barIndex} needs ${formatBytes(placed.barBytes)}, the ${placed.window} window of ` +
+    `root port ${rootPort} has ${formatBytes(placed.windowBytes)}: give it a larger ${word} on QEMU's command line`;
+  return { kind: 'no-space', message };
+}
