@@ -61,6 +61,7 @@ export class VmSlot {
   /** What QEMU's device is served by; `undefined` for one that was there before this process. */
   #served: { readonly fn: VmFunction; readonly server: { close(): void } } | undefined;
   #leaving: ((now: Nanos) => void)[] | undefined;
+  #lastUsed: UsedFunction | undefined;
   #refusal = '';
   #cancelAsking: (() => void) | undefined;
 
@@ -73,14 +74,21 @@ export class VmSlot {
     return this.#problem;
   }
 
-  /** The function as the guest has placed it. */
+  /**
+   * The function as the guest has placed it; one that is to leave as it was placed last, until the guest has
+   * let go.
+   */
   get used(): UsedFunction | undefined {
     const fn = this.#served?.fn;
     if (this.#survey === undefined || fn?.survey !== this.#survey) return undefined;
-    const bars = this.#inQemu === 'yes' ? fn.placedBars : undefined;
-    if (bars === undefined) return undefined;
-    const { vendorId, deviceId } = this.#survey;
-    return { bdf: this.#options.port.routing.secondaryBus << 8, vendorId, deviceId, bars };
+    const bars = this.#inQemu === 'no' || this.#inQemu === 'adding' ? undefined : fn.placedBars;
+    if (bars !== undefined) {
+      const { vendorId, deviceId } = this.#survey;
+      const bdf = this.#options.port.routing.secondaryBus << 8;
+      this.#lastUsed = { bdf, vendorId, deviceId, bars };
+      return this.#lastUsed;
+    }
+    return this.#leaving === undefined ? undefined : this.#lastUsed;
   }
 
   /** What it waits for, or what of the function the guest does not see. */
@@ -188,6 +196,7 @@ export class VmSlot {
     const leaving = this.#leaving ?? [];
     this.#inQemu = 'no';
     this.#served = undefined;
+    this.#lastUsed = undefined;
     this.#leaving = undefined;
     this.#refusal = '';
     this.#cancelAsking?.();
