@@ -1,7 +1,7 @@
 /** The pooled design: CPU and memory of one host, GPUs of the boxes it reaches. */
 import type { Prng } from '#base/prng';
 import { type BoxChoice, chooseBoxes } from './box-choice.ts';
-import { type Demand, isShared } from './demand.ts';
+import { askedMilli, type Demand, isShared, WHOLE_GPU } from './demand.ts';
 import type { Design, Placement, Unit, Units, UnplacedReason } from './design.ts';
 import { Pool } from './pool.ts';
 import { fgdInPool } from './pool-fgd.ts';
@@ -17,7 +17,6 @@ import {
   type PoolPolicy,
   randomInPool,
 } from './pool-policy.ts';
-import { PoolShortfall } from './pool-shortfall.ts';
 import { NO_ROOM, Ranks } from './ranks.ts';
 import { spares } from './spares.ts';
 import { shuffled, type Workload } from './workload.ts';
@@ -58,7 +57,6 @@ export class PoolDesign implements Design {
   readonly #ranked: ReadonlySet<Demand>;
   readonly #hostRanks: readonly Ranks[];
   readonly #groupRanks: Ranks;
-  readonly #shortfall: PoolShortfall;
 
   /** The order of hosts is drawn from `prng`, for a whole run: among equals the first wins. */
   constructor(hardware: PoolHardware, workload: Workload, makePolicy: MakePoolPolicy, prng: Prng) {
@@ -79,11 +77,6 @@ export class PoolDesign implements Design {
     this.#groupRanks = new Ranks(
       pool.groups,
       (group, demand) => this.#bestOf(group, demand)?.score ?? NO_ROOM,
-    );
-    this.#shortfall = new PoolShortfall(
-      pool,
-      workload.kinds.length,
-      (group, demand) => this.#boxes(group, demand) !== undefined,
     );
     pool.watch({
       hostChanged: (h) => {
@@ -142,7 +135,38 @@ export class PoolDesign implements Design {
   }
 
   whyNot(demand: Demand): UnplacedReason {
-    return this.#shortfall.whyNot(demand);
+    const { pool } = this;
+    const anyModel: Demand = { ...demand, models: [] };
+    let free = demand.gpus === 0;
+    let slotMissing = false;
+    let besideMilli = 0;
+    for (let group = 0; group < pool.groups; group++) {
+      const hosts = pool.hostsOf[group] ?? [];
+      const inBoxes = this.#boxes(group, demand) !== undefined;
+      const ofAnyModel = inBoxes || this.#boxes(group, anyModel) !== undefined;
+      let room = false;
+      for (const h of hosts) {
+        const shares = isShared(demand) && pool.tightestPart(h, demand) >= 0;
+        free ||= shares;
+        if (!pool.hasHostRoom(h, demand)) continue;
+        room = true;
+        const slots = (pool.slotsLeft[h] as number) >= demand.gpus;
+        if (ofAnyModel && slots && !inBoxes) return 'model';
+        if (isShared(demand) && pool.tightestPart(h, anyModel) >= 0) return 'model';
+        if (inBoxes && !slots) slotMissing = true;
+        for (const gpu of pool.parts[h] ?? []) {
+          if (!pool.isDown(gpu)) besideMilli += pool.gpuLeft[gpu] as number;
+        }
+      }
+      free ||= inBoxes;
+      if (!room) continue;
+      for (const model of pool.accepted(demand)) {
+        besideMilli += pool.shelves.free(group, model) * WHOLE_GPU;
+      }
+    }
+    if (slotMissing) return 'no-slot';
+    if (free) return 'no-cpu-beside-gpu';
+    return besideMilli >= askedMilli(demand) ? 'fragmentation' : 'no-gpu-beside-cpu';
   }
 
   #best(demand: Demand): Best | undefined {

@@ -1,5 +1,8 @@
-/** The best of many places for each kind of demand, kept up to date place by place. */
-import { ChangeLog, UNREAD } from './change-log.ts';
+/**
+ * The best of many places (hosts of a group, or groups) for each kind of demand, kept up to date
+ * place by place. A change to a place is written into a log; a ranking reads what it has missed when
+ * it is next asked.
+ */
 import type { Demand } from './demand.ts';
 import { Tournament } from './tournament.ts';
 
@@ -11,7 +14,7 @@ export type Score = (place: number, demand: Demand, shares: boolean) => number;
 
 interface Ranking {
   readonly tournament: Tournament;
-  readonly look: (place: number) => void;
+  /** How much of the log it has read; -1 before the first time. */
   read: number;
 }
 
@@ -19,37 +22,51 @@ export class Ranks {
   readonly #count: number;
   readonly #score: Score;
   readonly #rankings: [Map<Demand, Ranking>, Map<Demand, Ranking>] = [new Map(), new Map()];
-  readonly #log: ChangeLog;
+  /** Places as they changed; `#forgotten` entries before the first are gone. */
+  readonly #log: number[] = [];
+  #forgotten = 0;
 
   /** `score` may depend on nothing but the place and the demand. */
   constructor(count: number, score: Score) {
     this.#count = count;
     this.#score = score;
-    this.#log = new ChangeLog(count);
   }
 
   /** To be told of every place whose score may have changed. */
   changed(place: number): void {
-    this.#log.changed(place);
+    this.#log.push(place);
+    if (this.#log.length > 4 * this.#count + 1024) {
+      this.#forgotten += this.#log.length;
+      this.#log.length = 0;
+    }
   }
 
   /** The best place and its score, the first of equals; `undefined` if none has room. */
   best(demand: Demand, shares: boolean): { place: number; score: number } | undefined {
-    const ranking = this.#ranking(demand, shares);
-    ranking.read = this.#log.catchUp(ranking.read, ranking.look);
-    const { tournament } = ranking;
+    const { tournament } = this.#ranking(demand, shares);
     const place = tournament.best();
     return place < 0 ? undefined : { place, score: tournament.score(place) };
   }
 
   #ranking(demand: Demand, shares: boolean): Ranking {
     const rankings = this.#rankings[shares ? 1 : 0];
-    const known = rankings.get(demand);
-    if (known !== undefined) return known;
-    const tournament = new Tournament(this.#count);
-    const look = (place: number): void => tournament.set(place, this.#score(place, demand, shares));
-    const ranking = { tournament, look, read: UNREAD };
-    rankings.set(demand, ranking);
+    let ranking = rankings.get(demand);
+    if (ranking === undefined) {
+      ranking = { tournament: new Tournament(this.#count), read: -1 };
+      rankings.set(demand, ranking);
+    }
+    const { tournament } = ranking;
+    if (ranking.read < this.#forgotten) {
+      for (let place = 0; place < this.#count; place++) {
+        tournament.set(place, this.#score(place, demand, shares));
+      }
+    } else {
+      for (let i = ranking.read - this.#forgotten; i < this.#log.length; i++) {
+        const place = this.#log[i] as number;
+        tournament.set(place, this.#score(place, demand, shares));
+      }
+    }
+    ranking.read = this.#forgotten + this.#log.length;
     return ranking;
   }
 }
