@@ -38,10 +38,11 @@ export function fewestServers(
   makePolicy: MakeServerPolicy,
 ): Fewest | undefined {
   const { machines, workload } = input;
+  const asked = new Seeds(input);
   const built = (count: number): Machine[] =>
     spreadMachines(machines, count).map(({ machine }) => machine);
   const servers = smallest(input, machines.length, (count) =>
-    servesAll(input, (prng) => new ServerDesign(built(count), workload, makePolicy, prng)),
+    asked.served((prng) => new ServerDesign(built(count), workload, makePolicy, prng)),
   );
   return servers === undefined ? undefined : { servers, gpus: gpusOf(built(servers)) };
 }
@@ -56,14 +57,13 @@ export function fewestPooled(
   shape: PoolShape,
 ): Fewest | undefined {
   const { machines, workload } = input;
+  const asked = new Seeds(input);
   const perMachine = gpusOf(machines) / machines.length;
   const sources = spreadMachines(machines, machines.length * MOST_TIMES * 2);
   const serves = (servers: number | undefined, gpus: number): boolean => {
     const hosts = servers === undefined ? placed(machines) : spreadMachines(machines, servers);
-    return servesAll(
-      input,
-      (prng) => new PoolDesign(takeApart(hosts, sources, shape, gpus), workload, makePolicy, prng),
-    );
+    const hardware = takeApart(hosts, sources, shape, gpus);
+    return asked.served((prng) => new PoolDesign(hardware, workload, makePolicy, prng));
   };
   const enough = (gpus: number): number | undefined =>
     gpus <= gpusOf(machines) ? undefined : Math.ceil(gpus / perMachine);
@@ -104,14 +104,39 @@ export function smallest(
   return high;
 }
 
-function servesAll(input: FewestInput, build: (prng: Prng) => Design): boolean {
-  const { machines, workload, seeds, demandPct, sharePct } = input;
-  return seeds.every((seed) => {
+/**
+ * Asks whether every seed is served, again and again. The seed that was not served last is asked
+ * first: the next hardware that is too small will mostly fail there too, and one seed is enough.
+ */
+class Seeds {
+  readonly #input: FewestInput;
+  readonly #order: number[];
+  readonly #arrivals = new Map<number, Uint32Array>();
+
+  constructor(input: FewestInput) {
+    this.#input = input;
+    this.#order = [...input.seeds];
+  }
+
+  served(build: (prng: Prng) => Design): boolean {
+    const at = this.#order.findIndex((seed) => !this.#isServed(seed, build));
+    if (at < 0) return true;
+    this.#order.unshift(...this.#order.splice(at, 1));
+    return false;
+  }
+
+  #isServed(seed: number, build: (prng: Prng) => Design): boolean {
+    const { machines, workload, demandPct, sharePct } = this.#input;
     const prng = new Prng(seed);
-    const capacityMilli = gpusOf(machines) * WHOLE_GPU;
-    const arrivals = drawArrivals(workload, prng.fork(), capacityMilli, demandPct);
+    const ofArrivals = prng.fork();
+    let arrivals = this.#arrivals.get(seed);
+    if (arrivals === undefined) {
+      const capacityMilli = gpusOf(machines) * WHOLE_GPU;
+      arrivals = drawArrivals(workload, ofArrivals, capacityMilli, demandPct);
+      this.#arrivals.set(seed, arrivals);
+    }
     return servesShare(build(prng.fork()), workload.kinds, arrivals, sharePct);
-  });
+  }
 }
 
 /** Whether the share of the GPUs asked for is placed. Stops as soon as it cannot be any more. */
@@ -124,6 +149,7 @@ export function servesShare(
   const asked = kinds.map(askedMilli);
   const total = arrivals.reduce((sum, kind) => sum + (asked[kind] as number), 0);
   let mayMiss = total * (1 - sharePct / 100);
+  if (total - design.capacityMilli > mayMiss) return false;
   for (const kind of arrivals) {
     if (design.place(kinds[kind] as Demand) === undefined) mayMiss -= asked[kind] as number;
     if (mayMiss < 0) return false;

@@ -59,61 +59,81 @@ function compareShapes(a: Demand, b: Demand): number {
   return left < right ? -1 : Number(left > right);
 }
 
-/** What a demand makes of a server's free GPU. Each is summed by itself, then together. */
-const LACKS_BOTH = 0;
-const LACKS_GPU = 1;
-const LACKS_CPU = 2;
-const ASKS_NO_GPU = 3;
-const NO_ACCESS = 4;
+/** What a typical demand can do with the GPUs of a model at all. */
+const ASKS_NO_GPU = 0;
+const NO_ACCESS = 1;
+const MAY_USE = 2;
 
 /**
  * Thousandths of free GPU that typical demands could not use, on a server of this model with this
  * much left. Order of `gpuLeft` makes no difference.
  */
 export class Fragmentation {
-  readonly #typical: readonly TypicalDemand[];
-  readonly #accepts: readonly (readonly boolean[])[];
-  readonly #sums = new Float64Array(5);
+  readonly #count: number;
+  /** Columns by typical demand: this is the innermost loop of a run. */
+  readonly #share: Float64Array;
+  readonly #cpuMilli: Float64Array;
+  readonly #gpus: Float64Array;
+  readonly #gpuMilli: Float64Array;
+  /** By model, then by typical demand. */
+  readonly #access: Uint8Array;
 
   /** `models` numbers the models, as in `Servers`. */
   constructor(typical: readonly TypicalDemand[], models: readonly string[]) {
-    this.#typical = typical;
-    this.#accepts = typical.map((demand) =>
-      models.map((model) => demand.models.length === 0 || demand.models.includes(model)),
+    this.#count = typical.length;
+    this.#share = Float64Array.from(typical, ({ share }) => share);
+    this.#cpuMilli = Float64Array.from(typical, ({ cpuMilli }) => cpuMilli);
+    this.#gpus = Float64Array.from(typical, ({ gpus }) => gpus);
+    this.#gpuMilli = Float64Array.from(typical, ({ gpuMilli }) => gpuMilli);
+    this.#access = Uint8Array.from(
+      models.flatMap((model) => typical.map((demand) => accessOf(demand, model))),
     );
   }
 
   amount(cpuLeft: number, model: number, gpuLeft: ArrayLike<number>): number {
-    const sums = this.#sums.fill(0);
+    const count = this.#count;
+    const shares = this.#share;
+    const cpuMillis = this.#cpuMilli;
+    const gpus = this.#gpus;
+    const gpuMillis = this.#gpuMilli;
+    const access = this.#access;
+    const has = gpuLeft.length;
     let free = 0;
-    for (let g = 0; g < gpuLeft.length; g++) free += gpuLeft[g] as number;
-    for (let t = 0; t < this.#typical.length; t++) {
-      const demand = this.#typical[t] as TypicalDemand;
-      if (demand.gpuMilli === 0) {
-        sums[ASKS_NO_GPU] = (sums[ASKS_NO_GPU] as number) + demand.share * free;
+    for (let g = 0; g < has; g++) free += gpuLeft[g] as number;
+    // What a demand makes of the free GPU: each is summed by itself, then together.
+    let lacksBoth = 0;
+    let lacksGpu = 0;
+    let lacksCpu = 0;
+    let asksNoGpu = 0;
+    let noAccess = 0;
+    for (let t = 0, at = model * count; t < count; t++, at++) {
+      const share = shares[t] as number;
+      const may = access[at] as number;
+      if (may !== MAY_USE) {
+        if (may === ASKS_NO_GPU) asksNoGpu += share * free;
+        else noAccess += share * free;
         continue;
       }
-      if (this.#accepts[t]?.[model] !== true) {
-        sums[NO_ACCESS] = (sums[NO_ACCESS] as number) + demand.share * free;
-        continue;
-      }
+      const gpuMilli = gpuMillis[t] as number;
       let enough = 0;
       let small = 0;
-      for (let g = 0; g < gpuLeft.length; g++) {
+      for (let g = 0; g < has; g++) {
         const left = gpuLeft[g] as number;
-        if (left >= demand.gpuMilli) enough += 1;
+        if (left >= gpuMilli) enough += 1;
         else small += left;
       }
-      const hasCpu = cpuLeft >= demand.cpuMilli;
-      if (enough >= demand.gpus && hasCpu) {
-        sums[LACKS_GPU] = (sums[LACKS_GPU] as number) + demand.share * small;
-      } else {
-        const lack = enough >= demand.gpus ? LACKS_CPU : hasCpu ? LACKS_GPU : LACKS_BOTH;
-        sums[lack] = (sums[lack] as number) + demand.share * free;
-      }
+      const hasCpu = cpuLeft >= (cpuMillis[t] as number);
+      if (enough >= (gpus[t] as number)) {
+        if (hasCpu) lacksGpu += share * small;
+        else lacksCpu += share * free;
+      } else if (hasCpu) lacksGpu += share * free;
+      else lacksBoth += share * free;
     }
-    let total = 0;
-    for (let i = 0; i < sums.length; i++) total += sums[i] as number;
-    return total;
+    return lacksBoth + lacksGpu + lacksCpu + asksNoGpu + noAccess;
   }
+}
+
+function accessOf({ gpuMilli, models }: TypicalDemand, model: string): number {
+  if (gpuMilli === 0) return ASKS_NO_GPU;
+  return models.length === 0 || models.includes(model) ? MAY_USE : NO_ACCESS;
 }

@@ -98,40 +98,78 @@ class HostFragmentation {
 
 class GroupFragmentation {
   readonly #pool: Pool;
-  readonly #typical: readonly TypicalDemand[];
+  readonly #count: number;
+  /** Columns by typical demand: its share, and the GPUs it would use beside each thousandth of a CPU. */
+  readonly #share: Float64Array;
+  readonly #perCpu: Float64Array;
   /** Models by number; `undefined` for any. */
   readonly #accepted: readonly (readonly number[] | undefined)[];
+  /** By group, then by typical demand: free GPUs that it may use, and how many of them are too many. */
+  readonly #free: Float64Array;
+  readonly #before: Float64Array;
+  /** Whether these two hold since the last change of the group. */
+  readonly #known: Uint8Array;
 
-  constructor(pool: Pool, typical: readonly TypicalDemand[]) {
+  constructor(pool: Pool, all: readonly TypicalDemand[]) {
+    const typical = all.filter(({ gpus, cpuMilli }) => gpus > 0 && cpuMilli > 0);
     this.#pool = pool;
-    this.#typical = typical.filter(({ gpus, cpuMilli }) => gpus > 0 && cpuMilli > 0);
-    this.#accepted = this.#typical.map(({ models }) =>
+    this.#count = typical.length;
+    this.#share = Float64Array.from(typical, ({ share }) => share);
+    this.#perCpu = Float64Array.from(
+      typical,
+      ({ gpus, gpuMilli, cpuMilli }) => (gpus * gpuMilli) / WHOLE_GPU / cpuMilli,
+    );
+    this.#accepted = typical.map(({ models }) =>
       models.length === 0
         ? undefined
         : [...pool.models.keys()].filter((model) => models.includes(pool.models[model] ?? '')),
     );
+    this.#free = new Float64Array(pool.groups * typical.length);
+    this.#before = new Float64Array(pool.groups * typical.length);
+    this.#known = new Uint8Array(pool.groups);
+    pool.watch({
+      hostChanged: (h) => {
+        this.#known[pool.hostGroup[h] as number] = 0;
+      },
+      groupChanged: (group) => {
+        this.#known[group] = 0;
+      },
+    });
   }
 
   /** What the group's boxes become less fragmented by, in thousandths of a GPU. */
   gain(group: number, demand: Demand, shares: boolean): number {
+    if (this.#known[group] === 0) this.#look(group);
+    const count = this.#count;
+    const shareOf = this.#share;
+    const perCpu = this.#perCpu;
+    const free = this.#free;
+    const before = this.#before;
+    const cpuAfter = (this.#pool.groupCpuLeft[group] as number) - demand.cpuMilli;
+    const taken = shares ? 0 : demand.gpus;
+    let gain = 0;
+    for (let t = 0, at = group * count; t < count; t++, at++) {
+      const over = (free[at] as number) - taken - cpuAfter * (perCpu[t] as number);
+      const after = over > 0 ? over : 0;
+      gain += (shareOf[t] as number) * ((before[at] as number) - after);
+    }
+    return gain * WHOLE_GPU;
+  }
+
+  #look(group: number): void {
     const { groupCpuLeft, shelves, models } = this.#pool;
     const cpu = groupCpuLeft[group] as number;
-    const taken = shares ? 0 : demand.gpus;
     let ofAny = 0;
     for (let model = 0; model < models.length; model++) ofAny += shelves.free(group, model);
-    let gain = 0;
-    for (let t = 0; t < this.#typical.length; t++) {
-      const { share, cpuMilli, gpus, gpuMilli } = this.#typical[t] as TypicalDemand;
+    for (let t = 0, at = group * this.#count; t < this.#count; t++, at++) {
       const accepted = this.#accepted[t];
       let free = accepted === undefined ? ofAny : 0;
       if (accepted !== undefined) {
         for (const model of accepted) free += shelves.free(group, model);
       }
-      const perCpu = (gpus * gpuMilli) / WHOLE_GPU / cpuMilli;
-      const before = Math.max(0, free - cpu * perCpu);
-      const after = Math.max(0, free - taken - (cpu - demand.cpuMilli) * perCpu);
-      gain += share * (before - after);
+      this.#free[at] = free;
+      this.#before[at] = Math.max(0, free - cpu * (this.#perCpu[t] as number));
     }
-    return gain * WHOLE_GPU;
+    this.#known[group] = 1;
   }
 }

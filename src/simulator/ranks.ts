@@ -1,7 +1,7 @@
 /**
  * The best of many places (hosts of a group, or groups) for each kind of demand, kept up to date
  * place by place. A change to a place is written into a log; a ranking reads what it has missed when
- * it is next asked.
+ * it is next asked, each place once however often it changed meanwhile.
  */
 import type { Demand } from './demand.ts';
 import { Tournament } from './tournament.ts';
@@ -25,15 +25,19 @@ export class Ranks {
   /** Places as they changed; `#forgotten` entries before the first are gone. */
   readonly #log: number[] = [];
   #forgotten = 0;
+  /** Where in the log, counted from its very beginning, a place stands last; -1 if nowhere. */
+  readonly #last: Float64Array;
 
   /** `score` may depend on nothing but the place and the demand. */
   constructor(count: number, score: Score) {
     this.#count = count;
     this.#score = score;
+    this.#last = new Float64Array(count).fill(-1);
   }
 
   /** To be told of every place whose score may have changed. */
   changed(place: number): void {
+    this.#last[place] = this.#forgotten + this.#log.length;
     this.#log.push(place);
     if (this.#log.length > 4 * this.#count + 1024) {
       this.#forgotten += this.#log.length;
@@ -55,18 +59,22 @@ export class Ranks {
       ranking = { tournament: new Tournament(this.#count), read: -1 };
       rankings.set(demand, ranking);
     }
-    const { tournament } = ranking;
-    if (ranking.read < this.#forgotten) {
+    const { read, tournament } = ranking;
+    const end = this.#forgotten + this.#log.length;
+    if (read < this.#forgotten || end - read > this.#count) {
+      // Looking through all places is shorter than reading, or all there is.
       for (let place = 0; place < this.#count; place++) {
+        if (read >= 0 && (this.#last[place] as number) < read) continue;
         tournament.set(place, this.#score(place, demand, shares));
       }
     } else {
-      for (let i = ranking.read - this.#forgotten; i < this.#log.length; i++) {
-        const place = this.#log[i] as number;
+      for (let i = read; i < end; i++) {
+        const place = this.#log[i - this.#forgotten] as number;
+        if (this.#last[place] !== i) continue;
         tournament.set(place, this.#score(place, demand, shares));
       }
     }
-    ranking.read = this.#forgotten + this.#log.length;
+    ranking.read = end;
     return ranking;
   }
 }
