@@ -1,8 +1,10 @@
 /** The pooled design: CPU and memory of one host, GPUs of the boxes it reaches. */
 import type { Prng } from '#base/prng';
 import { type BoxChoice, chooseBoxes } from './box-choice.ts';
+import { ChangeLog } from './change-log.ts';
 import { askedMilli, type Demand, isShared, WHOLE_GPU } from './demand.ts';
 import type { Design, Placement, Unit, Units, UnplacedReason } from './design.ts';
+import { HostTallies } from './host-tallies.ts';
 import { Pool } from './pool.ts';
 import { fgdInPool } from './pool-fgd.ts';
 import type { PoolHardware } from './pool-hardware.ts';
@@ -56,7 +58,10 @@ export class PoolDesign implements Design {
   /** The kinds that are ranked: none if the policy's scores do not last. */
   readonly #ranked: ReadonlySet<Demand>;
   readonly #hostRanks: readonly Ranks[];
+  readonly #hostTallies: readonly HostTallies[];
   readonly #groupRanks: Ranks;
+  /** Kinds as they are if any model would do; kept while rankings are small enough to be. */
+  readonly #anyModels = new Map<Demand, Demand>();
 
   /** The order of hosts is drawn from `prng`, for a whole run: among equals the first wins. */
   constructor(hardware: PoolHardware, workload: Workload, makePolicy: MakePoolPolicy, prng: Prng) {
@@ -66,25 +71,34 @@ export class PoolDesign implements Design {
     this.capacityMilli = this.pool.capacityMilli;
     this.#policy = makePolicy({ pool: this.pool, workload, prng });
     const { pool } = this;
-    const ranks = this.#policy.keepsHosts && workload.kinds.length * pool.hostCount <= MOST_RANKS;
-    this.#ranked = new Set(ranks ? workload.kinds : []);
-    this.#hostRanks = pool.hostsOf.map(
-      (members) =>
-        new Ranks(members.length, (place, demand, shares) =>
-          this.#scoreHost(members[place] as number, demand, shares),
-        ),
+    const isSmall = workload.kinds.length * pool.hostCount <= MOST_RANKS;
+    this.#ranked = new Set(this.#policy.keepsHosts && isSmall ? workload.kinds : []);
+    for (const kind of isSmall ? workload.kinds : []) {
+      this.#anyModels.set(kind, kind.models.length === 0 ? kind : { ...kind, models: [] });
+    }
+    const hostLogs = pool.hostsOf.map((members) => new ChangeLog(members.length));
+    const groupLog = new ChangeLog(pool.groups);
+    this.#hostRanks = hostLogs.map((log, group) => {
+      const members = pool.hostsOf[group] ?? [];
+      return new Ranks(members.length, log, (place, demand, shares) =>
+        this.#scoreHost(members[place] as number, demand, shares),
+      );
+    });
+    this.#hostTallies = hostLogs.map(
+      (log, group) => new HostTallies(pool, pool.hostsOf[group] ?? [], log),
     );
     this.#groupRanks = new Ranks(
       pool.groups,
+      groupLog,
       (group, demand) => this.#bestOf(group, demand)?.score ?? NO_ROOM,
     );
     pool.watch({
       hostChanged: (h) => {
         const group = pool.hostGroup[h] as number;
-        this.#hostRanks[group]?.changed(pool.placeInGroup[h] as number);
-        this.#groupRanks.changed(group);
+        hostLogs[group]?.changed(pool.placeInGroup[h] as number);
+        groupLog.changed(group);
       },
-      groupChanged: (group) => this.#groupRanks.changed(group),
+      groupChanged: (group) => groupLog.changed(group),
     });
   }
 
@@ -136,30 +150,21 @@ export class PoolDesign implements Design {
 
   whyNot(demand: Demand): UnplacedReason {
     const { pool } = this;
-    const anyModel: Demand = { ...demand, models: [] };
+    const kept = this.#anyModels.get(demand);
+    const anyModel = kept ?? { ...demand, models: [] };
     let free = demand.gpus === 0;
     let slotMissing = false;
     let besideMilli = 0;
-    for (let group = 0; group < pool.groups; group++) {
-      const hosts = pool.hostsOf[group] ?? [];
+    for (const [group, hosts] of this.#hostTallies.entries()) {
       const inBoxes = this.#boxes(group, demand) !== undefined;
       const ofAnyModel = inBoxes || this.#boxes(group, anyModel) !== undefined;
-      let room = false;
-      for (const h of hosts) {
-        const shares = isShared(demand) && pool.tightestPart(h, demand) >= 0;
-        free ||= shares;
-        if (!pool.hasHostRoom(h, demand)) continue;
-        room = true;
-        const slots = (pool.slotsLeft[h] as number) >= demand.gpus;
-        if (ofAnyModel && slots && !inBoxes) return 'model';
-        if (isShared(demand) && pool.tightestPart(h, anyModel) >= 0) return 'model';
-        if (inBoxes && !slots) slotMissing = true;
-        for (const gpu of pool.parts[h] ?? []) {
-          if (!pool.isDown(gpu)) besideMilli += pool.gpuLeft[gpu] as number;
-        }
-      }
-      free ||= inBoxes;
-      if (!room) continue;
+      const tally = hosts.of(demand, anyModel, kept !== undefined);
+      if (ofAnyModel && !inBoxes && tally.withSlots > 0) return 'model';
+      if (tally.sharesAnyModel > 0) return 'model';
+      free ||= inBoxes || tally.shares > 0;
+      slotMissing ||= inBoxes && tally.withoutSlots > 0;
+      besideMilli += tally.besideMilli;
+      if (tally.room === 0) continue;
       for (const model of pool.accepted(demand)) {
         besideMilli += pool.shelves.free(group, model) * WHOLE_GPU;
       }

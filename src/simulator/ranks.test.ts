@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ChangeLog } from './change-log.ts';
 import type { Demand } from './demand.ts';
 import { NO_ROOM, Ranks } from './ranks.ts';
 
@@ -25,10 +26,11 @@ describe('ranks', () => {
         const scores = new Array<number>(5).fill(NO_ROOM);
         const scoreOf = (place: number, { cpuMilli }: Demand): number =>
           (scores[place] as number) * cpuMilli;
-        const ranks = new Ranks(5, scoreOf);
+        const log = new ChangeLog(5);
+        const ranks = new Ranks(5, log, scoreOf);
         for (const { place, score, asked } of changes) {
           scores[place] = score;
-          for (let i = 0; i < (isLong ? 2000 : 1); i++) ranks.changed(place);
+          for (let i = 0; i < (isLong ? 2000 : 1); i++) log.changed(place);
           if (asked === null) continue;
           const demand = KINDS[asked] as Demand;
           const all = scores.map((_, at) => scoreOf(at, demand));
@@ -47,14 +49,15 @@ describe('ranks', () => {
     [3, 'more', [0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]],
   ])('score each changed place once: %i of 8 after %s', (places, _, changes) => {
     let asked = 0;
-    const ranks = new Ranks(8, () => {
+    const log = new ChangeLog(8);
+    const ranks = new Ranks(8, log, () => {
       asked += 1;
       return 0;
     });
     const [demand] = KINDS as [Demand];
     ranks.best(demand, false);
     asked = 0;
-    for (const place of changes) ranks.changed(place);
+    for (const place of changes) log.changed(place);
     ranks.best(demand, false);
     expect(asked).toBe(places);
   });
