@@ -39,34 +39,52 @@ export function csvError(
  * required nor optional. Throws `invalid_argument` naming file, line and column.
  */
 export function readCsv(file: string, text: string, columns: CsvColumns): CsvRow[] {
+  return readRows(file, text, columns, (row) => row);
+}
+
+/** The same, each row made into what is kept of it before the next is read: for lists of a million rows. */
+export function readRows<T>(
+  file: string,
+  text: string,
+  columns: CsvColumns,
+  read: (row: CsvRow) => T,
+): T[] {
   const records = splitRecords(file, text);
-  const header = records[0];
-  if (header === undefined) {
+  const first = records.next();
+  if (first.done === true) {
     const names = columns.required.join(',');
     throw csvError(file, { line: 1, column: 1 }, `the file is empty: it needs a header, ${names}`);
   }
+  const header = first.value;
   const index = readHeader(file, header, columns);
-  if (records.length === 1) {
+  const rows: T[] = [];
+  for (const record of records) {
+    checkWidth(file, header, record);
+    rows.push(
+      read({
+        field: (column) => {
+          const at = index.get(column);
+          return at === undefined ? undefined : record[at];
+        },
+      }),
+    );
+  }
+  if (rows.length === 0) {
     const at = { line: (header[0]?.line ?? 1) + 1, column: 1 };
     throw csvError(file, at, 'there is a header and nothing below it');
   }
-  return records.slice(1).map((record) => {
-    const first = record[0];
-    if (record.length !== header.length && first !== undefined) {
-      const extra = record[header.length];
-      const what =
-        extra === undefined
-          ? `${record.length} of ${header.length} fields: ${header[record.length]?.text} is missing`
-          : `${record.length} fields under a header of ${header.length}; quote a field that has commas`;
-      throw csvError(file, extra ?? record.at(-1) ?? first, what);
-    }
-    return {
-      field: (column) => {
-        const at = index.get(column);
-        return at === undefined ? undefined : record[at];
-      },
-    };
-  });
+  return rows;
+}
+
+function checkWidth(file: string, header: readonly CsvField[], record: readonly CsvField[]): void {
+  const first = record[0];
+  if (record.length === header.length || first === undefined) return;
+  const extra = record[header.length];
+  const what =
+    extra === undefined
+      ? `${record.length} of ${header.length} fields: ${header[record.length]?.text} is missing`
+      : `${record.length} fields under a header of ${header.length}; quote a field that has commas`;
+  throw csvError(file, extra ?? record.at(-1) ?? first, what);
 }
 
 function readHeader(
@@ -91,8 +109,9 @@ function readHeader(
   return index;
 }
 
-function splitRecords(file: string, text: string): CsvField[][] {
-  const records: CsvField[][] = [];
+function* splitRecords(file: string, text: string): Generator<CsvField[]> {
+  /** Empty lines, which belong to no record if nothing but them follows. */
+  let blank: CsvField[][] = [];
   let record: CsvField[] = [];
   let at = text.startsWith('\uFEFF') ? 1 : 0;
   let lineStart = at;
@@ -137,16 +156,21 @@ function splitRecords(file: string, text: string): CsvField[][] {
       const place = { line, column: at - lineStart + 1 };
       throw csvError(file, place, 'a comma or the end of the line was expected after the quote');
     }
-    records.push(record);
+    if (isBlank(record)) blank.push(record);
+    else {
+      yield* blank;
+      yield record;
+      blank = [];
+    }
     record = [];
     at += 1;
     line += 1;
     lineStart = at;
   }
-  if (record.length > 0) records.push(record);
-  // Empty lines at the end belong to no record.
-  while (records.length > 0 && isBlank(records.at(-1))) records.pop();
-  return records;
+  if (record.length > 0 && !isBlank(record)) {
+    yield* blank;
+    yield record;
+  }
 }
 
 const isBlank = (record: readonly CsvField[] | undefined): boolean =>

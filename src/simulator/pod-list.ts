@@ -1,5 +1,5 @@
 /** Requests from a pod list as openb publishes it, and what a list of machines makes of them. */
-import { csvError, readCsv, type CsvField, type CsvRow } from './csv.ts';
+import { csvError, readRows, type CsvField, type CsvRow } from './csv.ts';
 import {
   couldHold,
   type Demand,
@@ -39,7 +39,7 @@ export interface PodPlace {
  */
 export function readPods(file: string, text: string): Pod[] {
   const names = new UniqueNames(file, 'name');
-  return readCsv(file, text, { required: REQUIRED, optional: OPTIONAL }).map((row) => {
+  return readRows(file, text, { required: REQUIRED, optional: OPTIONAL }, (row) => {
     const first = requiredField(row, 'name');
     const spec = row.field('gpu_spec');
     return {

@@ -41,7 +41,7 @@ export function drawArrivals(
   const limit = (capacityMilli * untilPct) / 100;
   const asked = kinds.map(askedMilli);
   const askedBy = (kind: number): number => asked[kind] ?? 0;
-  const arrivals = shuffled(kindOf, prng);
+  let arrivals = shuffled(kindOf, prng);
   let total = arrivals.reduce((sum, kind) => sum + askedBy(kind), 0);
   if (total === 0) {
     throw new DxpuError(
@@ -49,9 +49,13 @@ export function drawArrivals(
       'no request of the list asks for a GPU: arrivals up to a share of GPU capacity never end',
     );
   }
-  while (total > limit && arrivals.length > 0) {
-    const [gone] = arrivals.splice(prng.below(arrivals.length), 1);
-    total -= askedBy(gone ?? 0);
+  if (total > limit) {
+    const left = new Remaining(arrivals.length);
+    while (total > limit && left.count > 0) {
+      const at = left.remove(prng.below(left.count));
+      total -= askedBy(arrivals[at] as number);
+    }
+    arrivals = arrivals.filter((_, at) => left.has(at));
   }
   while (true) {
     const kind = kindOf[prng.below(kindOf.length)] as number;
@@ -60,6 +64,51 @@ export function drawArrivals(
     arrivals.push(kind);
   }
   return Uint32Array.from(arrivals);
+}
+
+/** Which of many items are left, in their order: a tree of counts, so that removing one costs its height. */
+class Remaining {
+  count: number;
+  readonly #leaves: number;
+  /** Node `i` counts what is left below it; its halves are `2i` and `2i + 1`. */
+  readonly #counts: Uint32Array;
+
+  constructor(count: number) {
+    this.count = count;
+    let leaves = 1;
+    while (leaves < count) leaves *= 2;
+    this.#leaves = leaves;
+    this.#counts = new Uint32Array(2 * leaves).fill(1, leaves, leaves + count);
+    for (let i = leaves - 1; i >= 1; i--) {
+      this.#counts[i] = (this.#counts[2 * i] as number) + (this.#counts[2 * i + 1] as number);
+    }
+  }
+
+  has(at: number): boolean {
+    return this.#counts[this.#leaves + at] === 1;
+  }
+
+  /** Removes what stands at `place` among those left, and answers where it stood at first. */
+  remove(place: number): number {
+    let before = place;
+    let node = 1;
+    this.#take(node);
+    while (node < this.#leaves) {
+      node *= 2;
+      const first = this.#counts[node] as number;
+      if (before >= first) {
+        before -= first;
+        node += 1;
+      }
+      this.#take(node);
+    }
+    this.count -= 1;
+    return node - this.#leaves;
+  }
+
+  #take(node: number): void {
+    this.#counts[node] = (this.#counts[node] as number) - 1;
+  }
 }
 
 /** A copy of `items` in random order (Fisher and Yates). */
