@@ -85,11 +85,11 @@ function parseShard(text: string): { part: number; of: number } {
   throw bad(`${JSON.stringify(text)} is no part of a whole: as in 3/40, from 1/40 to 40/40.`);
 }
 
-/** `CLASS=VALUE`; a class may have `=` itself. */
+/** `NAME=VALUE`; a name may have `=` itself. */
 function parsePair(text: string): { name: string; value: string } {
   const at = text.lastIndexOf('=');
   if (at > 0 && at < text.length - 1) return { name: text.slice(0, at), value: text.slice(at + 1) };
-  throw bad(`${JSON.stringify(text)} is not CLASS=VALUE, as in vgg16=4.5.`);
+  throw bad(`${JSON.stringify(text)} is not NAME=VALUE, as in vgg16=4.5.`);
 }
 
 const parseOverheadOf = (text: string): { name: string; pct: number } => {
@@ -98,6 +98,17 @@ const parseOverheadOf = (text: string): { name: string; pct: number } => {
   if (pct <= 10_000) return { name, pct };
   throw bad(`${JSON.stringify(value)} is no overhead in percent, as in 4.5.`);
 };
+
+/** `gpu`, `gpu:MODEL`, `server`, `box` or `port`. */
+function parsePrice(text: string): { name: string; amount: number } {
+  const { name, value } = parsePair(text);
+  if (!/^(?:gpu|gpu:.+|server|box|port)$/.test(name)) {
+    throw bad(`${JSON.stringify(name)} has no price: gpu, gpu:MODEL, server, box and port have.`);
+  }
+  const amount = plainNumber(value);
+  if (amount <= 1e12) return { name, amount };
+  throw bad(`${JSON.stringify(value)} is no price, as in 9000 or 0.75.`);
+}
 
 export function addSimulate(program: Command): void {
   const simulate = program
@@ -142,6 +153,11 @@ export function addSimulate(program: Command): void {
     )
     .option('--served <percent>', 'of --fewest: what every seed must place', whole(1, 100), 99)
     .option('--scan <n>', 'of --fewest: smaller counts tried after the search', whole(0, 1000), 5)
+    .option(
+      '--price <what=amount>',
+      'of --fewest: gpu, gpu:MODEL, server, box, port; may be given again',
+      several(checked(parsePrice)),
+    )
     .option('--shard <k/n>', 'this part of the runs alone, as JSON to merge', checked(parseShard));
   answerOptions(simulate, 'the answer').action(async (_options, command: Command) =>
     (await import('./commands/simulate.ts')).simulate(command.optsWithGlobals()),

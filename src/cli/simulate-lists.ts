@@ -5,7 +5,7 @@ import { DxpuError } from '#base/errors';
 import { plainText } from '#report/text-width';
 import type { Machine } from '#simulator/demand';
 import { EXAMPLE_LISTS } from '#simulator/example-lists';
-import { type Job, type JobNeeds, jobsOfPods, readJobs } from '#simulator/job-list';
+import { checkJobs, type Job, type JobNeeds, jobsOfPods, readJobs } from '#simulator/job-list';
 import { readNodes } from '#simulator/node-list';
 import { checkPods, readPods } from '#simulator/pod-list';
 import type { InputRow } from '#simulator/result';
@@ -76,7 +76,7 @@ export function readLists(options: ListOptions): ReadLists {
     return {
       lists: timedLists(machines, jobs),
       inputs: [...inputs, row(jobs.length)],
-      warnings: [],
+      warnings: checkJobs(file, jobs, machines),
     };
   }
   const { file, text, row } = textOf('pods', options);

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { DxpuError } from '#base/errors';
 import type { JobNeeds } from '#simulator/job-list';
-import type { InputRow } from '#simulator/result';
+import type { InputRow, Prices } from '#simulator/result';
 import {
   hasPolicy,
   type StudyAxes,
@@ -14,6 +14,9 @@ import {
 import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
 import { readWhole } from './whole-file.ts';
+
+/** Begins the name of the price of one model. */
+const GPU_OF = 'gpu:';
 
 export interface StudyOptions {
   readonly policy: readonly string[];
@@ -41,6 +44,7 @@ export interface StudyOptions {
   readonly demand: readonly number[];
   readonly served: number;
   readonly scan: number;
+  readonly price?: readonly { readonly name: string; readonly amount: number }[];
 }
 
 /** Throws `UsageError` for what does not go together, `DxpuError` for a file of overheads. */
@@ -57,10 +61,10 @@ export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
   if (constraint.includes('nvlink') && nvlink === undefined) {
     throw new UsageError('--constraint nvlink needs --nvlink: the models whose boxes have it');
   }
-  const models = new Set(lists.machines.map(({ model }) => model).filter((name) => name !== ''));
-  const unknown = nvlink?.find((name) => !models.has(name));
+  const models = modelsOf(lists.machines);
+  const unknown = nvlink?.find((name) => !models.includes(name));
   if (unknown !== undefined) {
-    const known = [...models].join(', ');
+    const known = models.join(', ');
     throw new UsageError(`--nvlink ${unknown}: no machine has this model; there are ${known}`);
   }
   const inTime = lists.jobs !== undefined;
@@ -100,7 +104,45 @@ function axesOf(options: StudyOptions): StudyAxes {
   };
 }
 
-export function constantsOf(options: StudyOptions): StudyConstants {
+/** Throws `UsageError` for prices without `--fewest`, of unknown models, or that leave a model out. */
+function pricesOf(
+  { price, fewest }: Pick<StudyOptions, 'price' | 'fewest'>,
+  { machines }: StudyLists,
+): Prices | undefined {
+  if (price === undefined) return undefined;
+  if (fewest !== true) throw new UsageError('--price is of the fewest hardware: add --fewest');
+  const given = new Map(price.map(({ name, amount }) => [name, amount]));
+  const known = modelsOf(machines);
+  const models: Record<string, number> = {};
+  for (const [name, amount] of given) {
+    if (!name.startsWith(GPU_OF)) continue;
+    const model = name.slice(GPU_OF.length);
+    if (!known.includes(model)) {
+      const there = known.join(', ');
+      throw new UsageError(`--price ${name}: no machine has this model; there are ${there}`);
+    }
+    models[model] = amount;
+  }
+  const gpu = given.get('gpu');
+  const without = known.find((model) => models[model] === undefined);
+  if (gpu === undefined && without !== undefined) {
+    throw new UsageError(`--price has none of ${without}: add gpu:${without}=N, or gpu=N for all`);
+  }
+  return {
+    ...(gpu === undefined ? {} : { gpu }),
+    models,
+    server: given.get('server') ?? 0,
+    box: given.get('box') ?? 0,
+    port: given.get('port') ?? 0,
+  };
+}
+
+function modelsOf(machines: StudyLists['machines']): string[] {
+  return [...new Set(machines.map(({ model }) => model).filter((name) => name !== ''))];
+}
+
+export function constantsOf(options: StudyOptions, lists: StudyLists): StudyConstants {
+  const prices = pricesOf(options, lists);
   const given = [
     ...(options.overheadOf ?? []),
     ...(options.overheadFrom ?? []).map(({ name, value }) => ({ name, pct: predictedPct(value) })),
@@ -110,6 +152,7 @@ export function constantsOf(options: StudyOptions): StudyConstants {
     overheadOf: Object.fromEntries(given.map(({ name, pct }) => [name, pct])),
     servedPct: options.served,
     scan: options.scan,
+    ...(prices === undefined ? {} : { prices }),
   };
 }
 

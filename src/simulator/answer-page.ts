@@ -1,6 +1,7 @@
 /** The answer as one self-contained page. */
 import { callout, figure, htmlPage, list, paragraph, table } from '#report/html-page';
 import { pictures } from './answer-plot.ts';
+import { priceWords } from './bill.ts';
 import { type AnswerTable, answerTables, refusedTable } from './answer-tables.ts';
 import {
   findings,
@@ -19,7 +20,10 @@ export function answerPage(result: SimulateResult, madeBy: string): string {
   const found = findings(result);
   const drawn = lineCount(result) <= MAX_LINES ? pictures(result) : [];
   const refused = refusedTable(result);
-  const settings = sharedSettings(rows);
+  const settings = [
+    ...sharedSettings(rows),
+    ...(result.prices === undefined ? [] : [priceWords(result.prices)]),
+  ];
   const head = [
     ...(isSynthetic(result) ? [callout(SYNTHETIC_WORDS, 'unsure')] : []),
     ...found.map(paragraph),

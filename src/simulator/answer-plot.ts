@@ -1,6 +1,7 @@
 /** The answer as pictures: allocated against arrived, jobs over time, and the fewest GPUs. */
 import { barPlot, linePlot, type LineSeries } from '#report/plot';
 import { stacked } from '#report/stack';
+import { costPicture, waitPicture } from './answer-money.ts';
 import {
   allocatedAt,
   groupsOf,
@@ -10,9 +11,11 @@ import {
   sharedPcts,
   variedOf,
 } from './answer-words.ts';
+import { overTime } from './over-time.ts';
 import type { SimulateResult } from './result.ts';
 
 const S_PER_H = 3600;
+const BAND = 'band: one standard deviation over seeds';
 
 /** All pictures as one SVG, of at most `MAX_LINES` designs, policies and settings. */
 export function answerPlot(result: SimulateResult): string {
@@ -27,6 +30,7 @@ export function pictures(result: SimulateResult): string[] {
   return [
     ...(groups.length === 0 ? [] : timed ? timePictures(groups, result) : [curves(groups, result)]),
     ...(bars.length === 0 ? [] : [fewestPicture(bars, result)]),
+    ...costPicture(bars, titled('What the fewest hardware costs', result)),
   ];
 }
 
@@ -51,39 +55,44 @@ function curves(groups: readonly RunGroup[], result: SimulateResult): string {
       .map(({ name, points }) => `${name}: ${(points.at(-1)?.y ?? 0).toFixed(1)} % at the end.`)
       .join(' '),
     x: { label: 'asked for, % of all GPUs' },
-    y: { label: 'allocated, % of all GPUs; band: one standard deviation over seeds' },
+    y: { label: `allocated, % of all GPUs; ${BAND}` },
     series,
   });
 }
 
 function timePictures(groups: readonly RunGroup[], result: SimulateResult): string[] {
   const varied = variedOf(groups);
-  const seed = groups[0]?.runs[0]?.seed ?? 0;
   const of = (what: 'allocatedPct' | 'queued'): LineSeries[] =>
     groups.map((group) => ({
       name: labelOf(group, varied),
       dashed: group.design === 'server',
-      points: (group.runs[0]?.timed?.overTime ?? []).map((point) => ({
-        x: point.atS / S_PER_H,
-        y: point[what],
+      points: overTime(
+        group.runs.flatMap(({ timed }) => timed ?? []),
+        what,
+      ).map(({ atS, mean, stdev }) => ({
+        x: atS / S_PER_H,
+        y: mean,
+        low: Math.max(0, mean - stdev),
+        high: mean + stdev,
       })),
     }));
-  const x = { label: `hours since the first job, seed ${seed}` };
+  const x = { label: 'hours since the first job' };
   return [
     linePlot({
       title: titled('GPUs allocated over time', result),
       description: 'The share of all GPUs that is allocated, over time.',
       x,
-      y: { label: 'allocated, % of all GPUs' },
+      y: { label: `allocated, % of all GPUs; ${BAND}` },
       series: of('allocatedPct'),
     }),
     linePlot({
       title: titled('Jobs that wait over time', result),
       description: 'How many jobs wait, over time.',
       x,
-      y: { label: 'jobs that wait' },
+      y: { label: `jobs that wait; ${BAND}` },
       series: of('queued'),
     }),
+    ...waitPicture(groups, titled('Mean wait against overhead', result)),
   ];
 }
 

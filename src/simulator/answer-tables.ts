@@ -13,7 +13,10 @@ import {
   spanWords,
   variedOf,
 } from './answer-words.ts';
-import type { SimulateResult } from './result.ts';
+import { overheadWords } from './break-even-words.ts';
+import type { BreakEvenRow, SimulateResult } from './result.ts';
+
+const BY_WORDS = { gpus: 'GPUs', cost: 'money', wait: 'mean wait' } as const;
 
 export interface AnswerTable {
   readonly heading: string;
@@ -35,6 +38,7 @@ export function answerTables(result: SimulateResult): AnswerTable[] {
     ...(filled.length === 0 ? [] : [fillTable(filled)]),
     ...(timed.length === 0 ? [] : [timedTable(timed)]),
     ...(result.fewest === undefined ? [] : [fewestTable(result.fewest)]),
+    ...(result.breakEven === undefined ? [] : [breakEvenTable(result.breakEven)]),
   ];
 }
 
@@ -119,17 +123,46 @@ function fewestTable(rows: NonNullable<SimulateResult['fewest']>): AnswerTable {
   const orNone = (value: number | null): string =>
     value === null ? 'over 4 times the list' : figures.count(value);
   const share = rows[0]?.sharePct ?? 0;
+  const priced = rows.some(({ cost }) => cost !== undefined);
   return {
     heading: `Fewest that place ${figures.percent(share)} of the demand in every seed`,
-    titles: ['design', 'policy', ...varied.map(settingWord), 'GPUs asked', 'GPUs', 'machines'],
+    titles: [
+      'design',
+      'policy',
+      ...varied.map(settingWord),
+      'GPUs asked',
+      'GPUs',
+      'machines',
+      'boxes',
+      ...(priced ? ['cost'] : []),
+    ],
     words: 2,
-    rows: rows.map(({ design, policy, setting, demandGpus, gpus, servers }) => [
+    rows: rows.map(({ design, policy, setting, demandGpus, gpus, servers, boxes, cost }) => [
       design,
       policy,
       ...settingCells(setting, varied),
       figures.count(Math.round(demandGpus)),
       orNone(gpus),
       servers === null ? '' : figures.count(servers),
+      boxes === undefined ? '' : figures.count(boxes),
+      ...(priced ? [cost === undefined ? '' : figures.count(Math.round(cost.total))] : []),
+    ]),
+  };
+}
+
+function breakEvenTable(rows: readonly BreakEvenRow[]): AnswerTable {
+  const varied = variedOf(rows);
+  return {
+    heading: 'Break-even: how much longer jobs may take in a pool until it saves nothing',
+    titles: ['by', 'pool', 'servers', ...varied.map(settingWord), 'overhead'],
+    words: 3,
+    endsInText: true,
+    rows: rows.map((row) => [
+      BY_WORDS[row.by],
+      row.policy,
+      row.server.policy,
+      ...settingCells(row.setting, varied),
+      overheadWords(row),
     ]),
   };
 }

@@ -1,6 +1,7 @@
 /** The answer in text, for a terminal. */
 import { paragraph } from '#report/text-width';
 import { type TextColumn, textTable } from '#report/text-table';
+import { priceWords } from './bill.ts';
 import { type AnswerTable, answerTables } from './answer-tables.ts';
 import {
   findings,
@@ -17,12 +18,16 @@ export function answerText(result: SimulateResult, width: number): string[] {
   const [first, ...others] = seeds;
   const seedWords = others.length === 0 ? `seed ${first}` : `${seeds.size} seeds from ${first}`;
   const rows = [...result.runs, ...(result.fewest ?? [])];
+  const settings = [
+    ...sharedSettings(rows),
+    ...(result.prices === undefined ? [] : [priceWords(result.prices)]),
+  ];
   return [
     ...paragraph(`${inputWords(result).join(', ')}; ${seedWords}`, width, '', '  '),
     ...(isSynthetic(result) ? paragraph(SYNTHETIC_WORDS, width, '', '  ') : []),
     ...answerTables(result).flatMap((table) => ['', table.heading, ...tableLines(table, width)]),
     ...spaced(findings(result).flatMap((text) => paragraph(text, width, '', ''))),
-    ...spaced(sharedSettings(rows).flatMap((text) => paragraph(text, width, '', '  '))),
+    ...spaced(settings.flatMap((text) => paragraph(text, width, '', '  '))),
   ];
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Job, jobsOfPods, readJobs } from './job-list.ts';
+import { checkJobs, type Job, jobsOfPods, readJobs } from './job-list.ts';
 import { readPods } from './pod-list.ts';
 
 describe('lists of jobs', () => {
@@ -27,6 +27,19 @@ describe('lists of jobs', () => {
     ['0,1,0,1,x\n0,1,0,1,x', 'j.csv:3:1: job_id 0 was used before, in line 2'],
   ])('%s', ([rows, message]) => {
     expect(() => read(rows!)).toThrow(message);
+  });
+
+  test('what no machine could hold is told with its place', () => {
+    const machine = { name: 'a', cpuMilli: 32_000, memoryMib: 800, gpus: 8, model: 'G2' };
+    const jobs = read('a,8,0,1,x\nb,16,0,1,x\nc,24,0,1,x');
+    expect(checkJobs('j.csv', jobs, [machine, machine])).toEqual([
+      'j.csv:4:3: job c: 24 GPUs, and all machines have 16',
+    ]);
+    // 8 GPUs need 800 MiB.
+    expect(checkJobs('j.csv', jobs.slice(0, 2), [{ ...machine, memoryMib: 799 }])).toEqual([
+      'j.csv:2:3: job a: fits no machine, even an empty one',
+      'j.csv:3:3: job b: a task of 8 GPUs fits no machine, even an empty one',
+    ]);
   });
 
   test('pods with both times', () => {

@@ -1,6 +1,6 @@
 /** Timed jobs: from a list as Muri publishes it, or from pods that have times. */
 import { csvError, readCsv } from './csv.ts';
-import { type Demand, demandKey, WHOLE_GPU } from './demand.ts';
+import { couldHold, type Demand, demandKey, gpusOf, type Machine, WHOLE_GPU } from './demand.ts';
 import { requiredField, UniqueNames, wholeGpus, wholeNumber } from './field.ts';
 import type { Pod } from './pod-list.ts';
 
@@ -16,6 +16,8 @@ export interface Job {
   readonly tasks: number;
   /** Of each task. Equal demands of a list are one object. */
   readonly demand: Demand;
+  /** In its list, where it asks for GPUs; of a job made of a request not. */
+  readonly at?: { readonly line: number; readonly column: number };
 }
 
 const REQUIRED = ['job_id', 'num_gpu', 'submit_time', 'duration'] as const;
@@ -66,7 +68,32 @@ export function readJobs(file: string, text: string, needs: JobNeeds): Job[] {
       durationMs: wholeNumber(file, 'duration', field('duration'), 'milliseconds'),
       tasks,
       demand,
+      at: { line: field('num_gpu').line, column: field('num_gpu').column },
     };
+  });
+}
+
+/**
+ * Holds jobs against machines: a message with file, line and column for every job that no machine could
+ * hold a task of, or that asks for more GPUs than there are.
+ */
+export function checkJobs(
+  file: string,
+  jobs: readonly Job[],
+  machines: readonly Machine[],
+): string[] {
+  const all = gpusOf(machines);
+  const held = new Map<Demand, boolean>();
+  return jobs.flatMap(({ name, tasks, demand, at = { line: 1, column: 1 } }) => {
+    const fits = held.get(demand) ?? machines.some((machine) => couldHold(machine, demand));
+    held.set(demand, fits);
+    const place = `${file}:${at.line}:${at.column}: job ${name}`;
+    if (!fits) {
+      const task = tasks === 1 ? '' : `a task of ${demand.gpus} GPUs `;
+      return [`${place}: ${task}fits no machine, even an empty one`];
+    }
+    const gpus = tasks * demand.gpus;
+    return gpus > all ? [`${place}: ${gpus} GPUs, and all machines have ${all}`] : [];
   });
 }
 

@@ -51,6 +51,7 @@ describe('pods that are refused', () => {
     ['p,6000,1,1,0.5', 'p.csv:2:12: gpu_milli "0.5" is no whole number; it is in thousandths'],
     ['p,6000,1,2,2000', 'p.csv:2:12: gpu_milli 2000 is more than a GPU'],
     ['p,6000,1,2,500', 'p.csv:2:12: a part of each of 2 GPUs: several GPUs are whole ones'],
+    ['p,6000,1,2000,1000', 'p.csv:2:10: num_gpu 2000 is in whole GPUs, not in thousandths'],
     ['p,6000,1,1,0', 'p.csv:2:12: num_gpu is 1, and yet gpu_milli 0'],
     ['p,6000,1,0,500', 'p.csv:2:12: gpu_milli 500 of no GPU: num_gpu is 0'],
     ['p,6000,1,0,0\np,6000,1,0,0', 'p.csv:3:1: name p was used before, in line 2'],

@@ -8,7 +8,7 @@ import {
   machineKey,
   WHOLE_GPU,
 } from './demand.ts';
-import { requiredField, UniqueNames, wholeNumber } from './field.ts';
+import { requiredField, UniqueNames, wholeGpus, wholeNumber } from './field.ts';
 
 const REQUIRED = ['name', 'cpu_milli', 'memory_mib', 'num_gpu', 'gpu_milli'] as const;
 const TIMES = ['creation_time', 'deletion_time', 'scheduled_time'] as const;
@@ -60,7 +60,7 @@ function readDemand(file: string, row: CsvRow): Demand {
     throw csvError(file, requiredField(row, 'cpu_milli'), what);
   }
   const memoryMib = number('memory_mib', 'MiB');
-  const gpus = number('num_gpu', 'whole GPUs');
+  const gpus = wholeGpus(file, 'num_gpu', requiredField(row, 'num_gpu'));
   const gpuMilli = number('gpu_milli', 'thousandths of a GPU: 500 is half of one');
   const wrong = gpuProblem(gpus, gpuMilli);
   if (wrong !== undefined) throw csvError(file, requiredField(row, 'gpu_milli'), wrong);

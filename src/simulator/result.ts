@@ -72,6 +72,25 @@ const summaryRow = z.strictObject({
   allocatedPctStdev: percent,
 });
 
+const amount = z.number().nonnegative();
+
+/** Of one unit each, in any one currency; the text of the option says what each holds. */
+const prices = z.strictObject({
+  gpu: amount.optional().describe('Of models that have no price of their own.'),
+  models: z.record(z.string(), amount),
+  server: amount.describe('A machine without its GPUs, as a server or as a host.'),
+  box: amount.describe('Without its GPUs.'),
+  port: amount.describe('On the network of the pool: one a host and one a box.'),
+});
+
+const cost = z.strictObject({
+  gpus: amount,
+  servers: amount,
+  boxes: amount,
+  ports: amount,
+  total: amount,
+});
+
 /** The smallest hardware with which every seed places the share of the demand. */
 const fewest = z.strictObject({
   design,
@@ -82,6 +101,28 @@ const fewest = z.strictObject({
   sharePct: percent,
   gpus: count.nullable().describe('null: not even four times the hardware of the list serves it.'),
   servers: count.nullable(),
+  boxes: count.optional().describe('Of a pool.'),
+  gpusByModel: z.record(z.string(), count).optional(),
+  cost: cost.optional().describe('With prices.'),
+});
+
+/** How much longer jobs may take in a pool until it saves nothing. */
+const breakEven = z.strictObject({
+  by: z.enum(['gpus', 'cost', 'wait']),
+  policy: z.string().describe('Of the pool, as setting is.'),
+  setting,
+  server: z
+    .strictObject({ policy: z.string(), setting })
+    .describe('The servers that do best under the same settings.'),
+  seeds: count,
+  overheadPct: z
+    .number()
+    .nullable()
+    .describe('Of waits a mean over seeds that have one, else null. Below 0: it saves nothing.'),
+  overheadPctStdev: z.number().nonnegative().nullable().optional().describe('Of waits.'),
+  sweptPct: z.strictObject({ least: percent, most: percent }).optional().describe('Of waits.'),
+  none: count.optional().describe('Seeds whose jobs wait longer even at the least overhead swept.'),
+  beyond: count.optional().describe('Seeds whose jobs wait no longer even at the most.'),
 });
 
 /** A list that was read: `sha256` of its bytes, and how many entries it has. */
@@ -109,12 +150,17 @@ export const simulateResult = z.strictObject({
   runs: z.array(run),
   summary: z.array(summaryRow),
   fewest: z.array(fewest).optional(),
+  prices: prices.optional(),
+  breakEven: z.array(breakEven).optional(),
 });
 
 export type SimulateResult = z.infer<typeof simulateResult>;
 export type SimulateRun = z.infer<typeof run>;
 export type SummaryRow = z.infer<typeof summaryRow>;
 export type FewestRow = z.infer<typeof fewest>;
+export type Prices = z.infer<typeof prices>;
+export type Cost = z.infer<typeof cost>;
+export type BreakEvenRow = z.infer<typeof breakEven>;
 export type InputRow = z.infer<typeof input>;
 
 /** What names a run: those that differ in seed alone are averaged. */

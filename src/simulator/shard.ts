@@ -3,9 +3,11 @@
  * as much to do; merged they are, byte for byte, what the whole study answers.
  */
 import { DxpuError } from '#base/errors';
+import { breakEvens } from './break-even.ts';
 import {
   type FewestRow,
   type InputRow,
+  type Prices,
   RESULT_SCHEMA,
   simulateResult,
   type SimulateResult,
@@ -28,22 +30,26 @@ export interface Answers {
   readonly runs: readonly SimulateRun[];
   /** `undefined`: not asked for. */
   readonly fewest: readonly FewestRow[] | undefined;
+  readonly prices?: Prices | undefined;
 }
 
 /** The answer to a whole study, its fields in the order of the schema. */
-export function wholeResult({ inputs, runs, fewest }: Answers): SimulateResult {
+export function wholeResult({ inputs, runs, fewest, prices }: Answers): SimulateResult {
+  const breakEven = breakEvens(runs, fewest ?? []);
   return simulateResult.parse({
     schema: RESULT_SCHEMA,
     inputs,
     runs,
     summary: summarise(runs),
     ...(fewest === undefined ? {} : { fewest }),
+    ...(prices === undefined ? {} : { prices }),
+    ...(breakEven.length === 0 ? {} : { breakEven }),
   });
 }
 
 /** The answer of a part. `study` tells studies apart; the counts are those of the whole study. */
 export function shardResult(
-  { inputs, runs, fewest }: Answers,
+  { inputs, runs, fewest, prices }: Answers,
   shard: NonNullable<SimulateResult['shard']>,
 ): SimulateResult {
   return simulateResult.parse({
@@ -53,6 +59,7 @@ export function shardResult(
     runs,
     summary: [],
     ...(fewest === undefined ? {} : { fewest }),
+    ...(prices === undefined ? {} : { prices }),
   });
 }
 
@@ -119,6 +126,7 @@ export function mergeShards(files: readonly ShardFile[]): SimulateResult {
   }
   return wholeResult({
     inputs: parts.get(1)?.result.inputs ?? [],
+    prices: parts.get(1)?.result.prices,
     runs: dealt(parts, head.of, 0, head.runs, ({ runs }) => runs),
     fewest:
       head.fewest === null

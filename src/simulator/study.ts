@@ -3,6 +3,7 @@
  * nothing of each other, so that they can run anywhere and in any order.
  */
 import { Prng } from '#base/prng';
+import { costOf, poolHardware, serverHardware } from './bill.ts';
 import { gpusOf, type Machine, WHOLE_GPU } from './demand.ts';
 import type { Design } from './design.ts';
 import { fewestPooled, fewestServers } from './fewest.ts';
@@ -10,7 +11,14 @@ import { fill } from './fill.ts';
 import type { Job } from './job-list.ts';
 import { POOL_POLICIES, PoolDesign } from './pool-design.ts';
 import { placed, type PoolShape, type Reach, takeApart, type Together } from './pool-hardware.ts';
-import { type FewestRow, fillRun, rounded, type SimulateRun, timedRun } from './result.ts';
+import {
+  type FewestRow,
+  fillRun,
+  type Prices,
+  rounded,
+  type SimulateRun,
+  timedRun,
+} from './result.ts';
 import { SERVER_POLICIES, ServerDesign } from './server-design.ts';
 import { runTimed, type TimedOptions } from './timed.ts';
 import { drawArrivals, type Workload } from './workload.ts';
@@ -32,6 +40,8 @@ export interface StudyConstants {
   readonly servedPct: number;
   /** Smaller hardware tried after the bisection. */
   readonly scan: number;
+  /** Of the fewest; every model of the list has one. */
+  readonly prices?: Prices;
 }
 
 /** Values a sweep goes over, each with each. Of times 0 means never, and of checkpoints none. */
@@ -164,13 +174,20 @@ function fewestOf(
   constants: StudyConstants,
   { design, policy, setting, seeds }: StudyUnit,
 ): FewestRow {
-  const { servedPct: sharePct, scan } = constants;
+  const { servedPct: sharePct, scan, prices } = constants;
   const demandPct = numberOf(setting, 'demandPct');
   const input = { machines, workload, seeds, demandPct, sharePct, scan };
   const found =
     design === 'server'
       ? fewestServers(input, known(SERVER_POLICIES[policy]))
       : fewestPooled(input, known(POOL_POLICIES[policy]), shapeOf(setting, constants));
+  const hardware =
+    found === undefined
+      ? undefined
+      : design === 'server'
+        ? serverHardware(machines, found)
+        : poolHardware(machines, found, shapeOf(setting, constants));
+  const priced = prices !== undefined && found !== undefined && hardware !== undefined;
   return {
     design,
     policy,
@@ -180,6 +197,8 @@ function fewestOf(
     sharePct,
     gpus: found?.gpus ?? null,
     servers: found?.servers ?? null,
+    ...hardware,
+    ...(priced ? { cost: costOf(prices, found.servers, hardware) } : {}),
   };
 }
 

@@ -172,6 +172,44 @@ describe('simulate', () => {
     expect(pool!.timed!.makespanS).toBeGreaterThan(server!.timed!.makespanS);
   });
 
+  it('has what the fewest hardware costs, and the break-even, in every form and from parts', async () => {
+    const prices = ['gpu=10', 'gpu:T4=5', 'server=7', 'box=2', 'port=1'];
+    const priced = prices.flatMap((price) => ['--price', price]);
+    const fast = ['--example', '--seeds', '1', '--policy', 'first-fit', '--arrived', '20'];
+    const args = [...fast, '--fewest', '--demand', '20', '--scan', '0', ...priced];
+    const whole = await run(...args, '--output', 'json');
+    const { prices: told, fewest = [], breakEven } = simulateResult.parse(JSON.parse(whole.stdout));
+    expect(told).toEqual({ gpu: 10, models: { T4: 5 }, server: 7, box: 2, port: 1 });
+    for (const row of fewest) {
+      const { gpusByModel = {}, gpus, servers, boxes = 0, cost, design } = row;
+      expect(Object.values(gpusByModel).reduce((sum, count) => sum + count, 0)).toBe(gpus);
+      const ports = design === 'pool' ? servers! + boxes : 0;
+      const ofGpus = 10 * gpus! - 5 * (gpusByModel['T4'] ?? 0);
+      expect(cost?.total).toBe(ofGpus + 7 * servers! + 2 * boxes + ports);
+    }
+    const [server, pool] = fewest;
+    const even = (server!.cost!.total / pool!.cost!.total - 1) * 100;
+    expect(breakEven?.map(({ by }) => by)).toEqual(['gpus', 'cost']);
+    expect(breakEven?.[1]?.overheadPct).toBeCloseTo(even, 3);
+    const parts: string[] = [];
+    for (const part of [1, 2]) {
+      const file = at(`priced${part}.json`);
+      const { stdout } = await run(...args, '--output', 'json', '--shard', `${part}/2`);
+      writeFileSync(file, stdout);
+      parts.push(file);
+    }
+    const merged = await printed(() => mergeParts(parts, { output: 'json' }));
+    expect(merged.stdout).toBe(whole.stdout);
+    const { stdout } = await printed(() =>
+      mergeParts(parts, { output: 'csv', html: at('p.html') }),
+    );
+    expect(stdout).toMatch(/^break-even,pool,first-fit,/m);
+    const page = readFileSync(at('p.html'), 'utf8');
+    expect(page).toContain('Break-even: how much longer');
+    expect(page).toContain('What the fewest hardware costs');
+    expect(page).toContain('prices: GPU 10, T4 5, server or host 7, box 2, port 1');
+  });
+
   it('has rows for spreadsheets', async () => {
     const { stdout } = await run('--example', '--seeds', '1', '--policy', 'fgd', '--output', 'csv');
     const [header, first] = stdout.split('\n');
@@ -191,6 +229,9 @@ describe('wrong usage of simulate', () => {
     [['--example', '--constraint', 'nvlink'], /needs --nvlink/],
     [['--example', '--nvlink', 'H100'], /no machine has this model; there are V100, T4, P100/],
     [['--example', '--timed', '--fewest'], /--fewest is for requests without times/],
+    [['--example', '--price', 'gpu=1'], /--price is of the fewest hardware: add --fewest/],
+    [['--example', '--fewest', '--price', 'gpu:T4=1'], /--price has none of V100/],
+    [['--example', '--fewest', '--price', 'gpu:H9=1'], /no machine has this model; there are/],
     [['--example', '--shard', '1/2'], /add --output json/],
     [['--example', '--shard', '1/2', '--output', 'json', '--plot', 'x.svg'], /of the whole/],
     [['--example', '--plot', 'x.pdf'], /a name ending in \.svg or \.png/],
@@ -208,7 +249,9 @@ describe('wrong usage of simulate', () => {
     ['--slots', '16,x', /"x" is not a whole number from 1 to 1024/],
     ['--seeds', '51..42', /no seed and no range/],
     ['--shard', '4/3', /is no part of a whole/],
-    ['--overhead-of', 'vgg16', /is not CLASS=VALUE/],
+    ['--overhead-of', 'vgg16', /is not NAME=VALUE/],
+    ['--price', 'cpu=4', /"cpu" has no price: gpu, gpu:MODEL,/],
+    ['--price', 'gpu=-4', /"-4" is no price/],
   ])('%s %s', async (flag, value, message) => {
     await expect(optionsOf('--example', flag, value)).rejects.toThrow(message);
   });

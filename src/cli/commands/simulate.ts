@@ -29,7 +29,7 @@ export async function simulate(
   checkShard(options);
   checkTargets(options, listFiles(options));
   const { lists, inputs, warnings } = readLists(options);
-  const constants = constantsOf(options);
+  const constants = constantsOf(options, lists);
   const units = unitsOf(planOf(options, lists));
   checkLines(options, linesOf(units));
   warn(warnings);
@@ -55,7 +55,12 @@ export async function simulate(
     process.exitCode = EXIT_SIGNALS[signalled];
     return;
   }
-  const answers = { inputs, runs, fewest: options.fewest === true ? fewest : undefined };
+  const answers = {
+    inputs,
+    runs,
+    fewest: options.fewest === true ? fewest : undefined,
+    prices: constants.prices,
+  };
   if (shard === undefined) {
     const result = wholeResult(answers);
     await printAnswer(result, output);
