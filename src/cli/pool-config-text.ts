@@ -74,3 +74,21 @@ memory:
   - { base: 0, size: 64MiB }
 `;
 }
+
+/** `qmp` is QEMU's socket, `ports` its root ports in the order of the slots, `manager` where that listens. */
+export function vmHostYaml(
+  id: string,
+  qmp: string,
+  ports: readonly string[],
+  manager: string,
+): string {
+  const slots = ports.map((port, slot) => `  - { slot: ${slot}, port: ${port} }\n`);
+  return `# The VM of host ${id}; dxpu vm up writes this. To run its proxy by hand: dxpu host --config host-${id}.yaml
+host: ${id}
+certificates: { ca: ca.pem, cert: host-${id}.pem, key: host-${id}-key.pem }
+manager: { address: ${JSON.stringify(manager)}, id: m1 }
+# Where QEMU takes commands, and which of its root ports is which virtual slot.
+qmp: ${JSON.stringify(qmp)}
+slots:
+${slots.join('')}`;
+}

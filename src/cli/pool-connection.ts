@@ -48,6 +48,11 @@ export function hasManager(options: Omit<PoolOptions, 'output'>): boolean {
   return options.manager !== undefined || existsSync(clientFile(stateFolder(options.state)));
 }
 
+/** `address:port` of the manager of the pool that was made in a state folder. */
+export function poolManager(state: string): string {
+  return formatEndpoint(new ConfigFile(clientFile(state)).parse(clientSchema).manager);
+}
+
 /** A connection that `use` may work with; it is closed at the end. */
 export async function withPool<T>(
   options: PoolOptions,

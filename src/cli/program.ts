@@ -8,6 +8,7 @@ import { addPool, poolCommand } from './program-pool.ts';
 import { addPredict } from './program-predict.ts';
 import { addSimulate } from './program-simulate.ts';
 import { addCertificates, addTools } from './program-tools.ts';
+import { addVm } from './program-vm.ts';
 import {
   checkOutputFormat,
   duration,
@@ -60,6 +61,7 @@ export function buildProgram(): Command {
   addWholePool(program);
   addPool(program);
   addProcesses(program);
+  addVm(program);
   addControl(program);
   addAccel(program);
   addPredict(program);

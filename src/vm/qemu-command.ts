@@ -28,8 +28,8 @@ export interface VmOptions {
   readonly control?: string;
   /** Where QEMU writes the number of its process. */
   readonly pidFile?: string;
-  /** What runs the guest; the first that works. */
-  readonly accelerator: 'kvm:tcg' | 'tcg';
+  /** `kvm` runs the guest on the processor; `tcg` emulates one, which needs nothing. */
+  readonly accelerator: 'kvm' | 'tcg';
   /** A restart of the guest ends QEMU. */
   readonly endsAtReboot?: boolean;
   /** QEMU ends when whoever started it does, however that one ends. */

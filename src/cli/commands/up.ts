@@ -23,7 +23,7 @@ const WHOLE_WITHIN_MS = 60_000;
 /** Processes being started at once. */
 const SIDE_BY_SIDE = 4;
 
-interface Started {
+export interface Started {
   readonly name: string;
   readonly pid: number;
   /** Here and now; otherwise it ran already. */
@@ -37,12 +37,7 @@ export async function up(options: UpOptions): Promise<void> {
   const lock = await lockPool(state);
   try {
     const { boxes, gpus, hosts, slots } = options;
-    const asked = Object.entries({ boxes, gpus, hosts, slots }).filter(
-      ([, count]) => count !== undefined,
-    );
-    const { sizes, isNew } = await preparePool(state, Object.fromEntries(asked));
-    if (isNew) printNote(`certificates and configurations in ${poolFolder(state)}`);
-    const processes = await startAll(state, poolProcesses(state, sizes));
+    const { sizes, processes } = await startPool(state, { boxes, gpus, hosts, slots });
     await withPool({ output: options.output, state }, async (pool) => {
       const status = await poolIsWhole(pool, sizes, WHOLE_WITHIN_MS);
       if (options.output !== 'table') {
@@ -68,6 +63,17 @@ export async function up(options: UpOptions): Promise<void> {
   }
 }
 
+/** Starts what does not run of the pool of `state`; makes one where there is none. */
+export async function startPool(
+  state: string,
+  asked: { readonly [Size in keyof PoolSizes]?: number | undefined },
+): Promise<{ readonly sizes: PoolSizes; readonly processes: readonly Started[] }> {
+  const given = Object.entries(asked).filter(([, count]) => count !== undefined);
+  const { sizes, isNew } = await preparePool(state, Object.fromEntries(given));
+  if (isNew) printNote(`certificates and configurations in ${poolFolder(state)}`);
+  return { sizes, processes: await startAll(state, poolProcesses(state, sizes)) };
+}
+
 /** The manager first; then the others, some at a time. */
 async function startAll(state: string, processes: readonly KnownProcess[]): Promise<Started[]> {
   const [manager, ...others] = processes;
@@ -91,7 +97,8 @@ async function startAll(state: string, processes: readonly KnownProcess[]): Prom
   );
 }
 
-async function startOne(state: string, target: KnownProcess): Promise<Started> {
+/** Starts one process of the pool, if it does not run. */
+export async function startOne(state: string, target: KnownProcess): Promise<Started> {
   const { name } = target;
   const log = logFile(state, name);
   const running = await askProcess(target, 'ping', {}).catch((error: unknown) => {

@@ -1,0 +1,42 @@
+/** `dxpu vm down`: ends a VM, then its host proxy. */
+import { DxpuError } from '#base/errors';
+import { type OutputFormat, printData, printLine } from '../output.ts';
+import { lockPool } from '../pool-lock.ts';
+import { endProcess } from '../process-end.ts';
+import { socketPath, stateFolder } from '../state-folder.ts';
+import { readRecord, vmFiles } from '../vm-folder.ts';
+import { endVm } from '../vm-machine.ts';
+
+export interface VmDownOptions {
+  readonly state?: string;
+  readonly host: string;
+  readonly output: OutputFormat;
+}
+
+export async function vmDown(options: VmDownOptions): Promise<void> {
+  const state = stateFolder(options.state);
+  const { host: id, output } = options;
+  const files = vmFiles(state, id);
+  if (readRecord(files) === undefined) {
+    throw new DxpuError(
+      'not_found',
+      `there is no VM of host ${id} in ${state}: dxpu vm status lists those there are, --state names ` +
+        'another folder',
+      { details: { folder: state, host: id } },
+    );
+  }
+  const lock = await lockPool(state);
+  try {
+    // The VM first: its proxy sees it go, and gives back what it held.
+    const vm = await endVm(files);
+    const proxy = await endProcess({
+      name: `host-${id}`,
+      kind: 'host',
+      socket: socketPath(state, { kind: 'host', id }),
+    });
+    if (output !== 'table') await printData({ host: id, vm, proxy }, output);
+    else printLine(`VM of ${id}: ${vm}\nhost-${id}: ${proxy}`);
+  } finally {
+    lock.close();
+  }
+}

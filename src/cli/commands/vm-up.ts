@@ -1,0 +1,246 @@
+/** `dxpu vm up`: a VM as a host of the pool of a state folder, with all it takes. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import * as path from 'node:path';
+import { DxpuError } from '#base/errors';
+import { shortPath } from '#base/short-path';
+import type { GuestProgram } from '#vm/guest-initramfs';
+import { fileProblem } from '../file-problem.ts';
+import {
+  formatTable,
+  type OutputFormat,
+  printData,
+  printLine,
+  printNote,
+  UsageError,
+} from '../output.ts';
+import { vmHostYaml } from '../pool-config-text.ts';
+import { poolManager } from '../pool-connection.ts';
+import { poolProcesses } from '../pool-files.ts';
+import { configFile, logFile, poolFolder } from '../pool-folder.ts';
+import { lockPool } from '../pool-lock.ts';
+import { shellWords } from '../shell-words.ts';
+import { type KnownProcess, makeStateFolder, socketPath, stateFolder } from '../state-folder.ts';
+import { showConsole } from '../vm-console.ts';
+import { imagesFolder, readRecord, type VmFiles, vmFiles, type VmRecord } from '../vm-folder.ts';
+import { startVm, vmPid, vmState } from '../vm-machine.ts';
+import { type Started, startOne, startPool } from './up.ts';
+
+export interface VmUpOptions {
+  readonly state?: string;
+  readonly output: OutputFormat;
+  readonly host: string;
+  readonly slots: number;
+  /** Bytes. */
+  readonly memory: number;
+  readonly cpus: number;
+  /** Bytes. */
+  readonly window: number;
+  /** Bytes. */
+  readonly window32: number;
+  readonly kvm?: boolean;
+  readonly qemu?: string;
+  readonly kernel?: string;
+  readonly initrd?: string;
+  readonly append?: string;
+  readonly add?: readonly string[];
+  readonly images?: string;
+  readonly mirror?: string;
+  readonly detach?: boolean;
+}
+
+const MIB = 2 ** 20;
+
+export async function vmUp(options: VmUpOptions): Promise<void> {
+  checkOptions(options);
+  const state = stateFolder(options.state);
+  const files = vmFiles(state, options.host);
+  makeStateFolder(state);
+  const lock = await lockPool(state);
+  let started: Started[];
+  let record: VmRecord;
+  try {
+    const known = (await vmState(files)) === undefined ? undefined : readRecord(files);
+    const begin = known === undefined ? await prepareVm(state, files, options) : undefined;
+    const pool = await startPool(state, {});
+    refuseSoftHost(state, options.host, pool.sizes);
+    const qemu = {
+      name: `qemu-${files.id}`,
+      started: begin !== undefined,
+      pid: (await begin?.()) ?? vmPid(files) ?? 0,
+      log: files.qemuLog,
+    };
+    record = readRecord(files) ?? missingRecord(files);
+    started = [...pool.processes, qemu, await startProxy(state, files, record)];
+  } finally {
+    lock.close();
+  }
+  await tell(files, record, started, options);
+}
+
+function checkOptions({ kernel, initrd, add, window, window32 }: VmUpOptions): void {
+  if (kernel !== undefined && initrd === undefined) {
+    throw new UsageError(
+      '--kernel needs --initrd: the drivers of the usual one are of its own kernel',
+    );
+  }
+  if (initrd !== undefined && add !== undefined) {
+    throw new UsageError('--add puts files into the usual first file system, not into --initrd');
+  }
+  for (const [option, bytes] of Object.entries({ '--window': window, '--window32': window32 })) {
+    if (bytes >= MIB && bytes % MIB === 0) continue;
+    throw new UsageError(`${option} is ${bytes} bytes: it must be a multiple of 1MiB`);
+  }
+}
+
+/** Fetches and writes what the VM is started from; what it returns starts it. */
+async function prepareVm(
+  state: string,
+  files: VmFiles,
+  options: VmUpOptions,
+): Promise<() => Promise<number>> {
+  // Slow to load, and needed here alone.
+  const [{ qemuProgram }, { guestImage }, { guestInitramfs }, { qemuArguments, slotPorts }] =
+    await Promise.all([
+      import('#vm/qemu-program'),
+      import('#vm/guest-image'),
+      import('#vm/guest-initramfs'),
+      import('#vm/qemu-command'),
+    ]);
+  const fetching = {
+    images: imagesFolder(state, options.images),
+    mirror: options.mirror,
+    onNote: printNote,
+  };
+  const added = (options.add ?? []).map(programOf);
+  const qemu = await qemuProgram(options.qemu, fetching);
+  const own = (file: string): string => {
+    if (existsSync(file)) return path.resolve(file);
+    throw new DxpuError('not_found', `${shortPath(file)} is not there: name a file that is`);
+  };
+  mkdirSync(files.folder, { recursive: true, mode: 0o700 });
+  const kernel = options.kernel === undefined ? undefined : own(options.kernel);
+  const initrd = options.initrd === undefined ? undefined : own(options.initrd);
+  const image =
+    kernel === undefined || initrd === undefined ? await guestImage(fetching) : undefined;
+  if (image !== undefined && initrd === undefined) {
+    writeFileSync(files.initrd, guestInitramfs(image, added), { mode: 0o600 });
+  }
+  const ports = slotPorts(options.slots, {
+    memoryBytes: options.window32,
+    prefetchableBytes: options.window,
+  });
+  const vm = {
+    kernel: kernel ?? image?.kernel ?? '',
+    initrd: initrd ?? files.initrd,
+    append: options.append?.split(' ') ?? [],
+    memoryMib: Math.floor(options.memory / MIB),
+    cpus: options.cpus,
+    ports,
+    qmp: [files.hostQmp, files.toolQmp],
+    console: files.console,
+    consoleLog: files.consoleLog,
+    pidFile: files.pidFile,
+    accelerator: options.kvm === true ? 'kvm' : 'tcg',
+  } as const;
+  const record: VmRecord = {
+    qemu: qemu.version,
+    kernel: image?.kernelVersion ?? vm.kernel,
+    initrd: vm.initrd,
+    memoryBytes: options.memory,
+    cpus: options.cpus,
+    ports: ports.map(({ id }) => id),
+  };
+  return async () => {
+    const pid = await startVm(files, qemu, qemuArguments(vm));
+    writeFileSync(files.record, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+    return pid;
+  };
+}
+
+function programOf(file: string): GuestProgram {
+  try {
+    return { name: path.basename(file), bytes: readFileSync(file) };
+  } catch (error) {
+    throw fileProblem('read', file, error);
+  }
+}
+
+function missingRecord(files: VmFiles): never {
+  throw new DxpuError(
+    'failed_precondition',
+    `a VM runs in ${files.folder} that dxpu vm up did not start to the end: end it with dxpu vm down ` +
+      `--host ${files.id}`,
+  );
+}
+
+/** Hosts that `dxpu up` made have no VM. */
+function refuseSoftHost(
+  state: string,
+  id: string,
+  sizes: Parameters<typeof poolProcesses>[1],
+): void {
+  if (!poolProcesses(state, sizes).some(({ name }) => name === `host-${id}`)) return;
+  throw new DxpuError(
+    'already_exists',
+    `${id} is a host of this pool without a VM: choose another name with --host`,
+    { details: { host: id } },
+  );
+}
+
+/** The host proxy of the VM, as a process of the pool. */
+async function startProxy(state: string, files: VmFiles, record: VmRecord): Promise<Started> {
+  const { id } = files;
+  const folder = poolFolder(state);
+  const identity = { kind: 'host', id } as const;
+  if (!existsSync(path.join(folder, `host-${id}.pem`))) {
+    const { issueFiles } = await import('#identity/certificates');
+    await issueFiles(folder, identity, { nowMs: Date.now() });
+  }
+  const name = `host-${id}`;
+  const text = vmHostYaml(id, files.hostQmp, record.ports, poolManager(state));
+  writeFileSync(configFile(state, name), text, { mode: 0o600 });
+  const target: KnownProcess = { name, kind: 'host', socket: socketPath(state, identity) };
+  try {
+    return await startOne(state, target);
+  } catch (thrown) {
+    const error = DxpuError.from(thrown);
+    throw new DxpuError(
+      error.code,
+      `${error.message}\nthe VM runs, with nothing in its slots; the log of its proxy is ` +
+        `${logFile(state, name)}; dxpu vm up tries again, dxpu vm down ends the VM`,
+      { details: error.details, cause: error },
+    );
+  }
+}
+
+async function tell(
+  files: VmFiles,
+  record: VmRecord,
+  processes: readonly Started[],
+  options: VmUpOptions,
+): Promise<void> {
+  const { id } = files;
+  if (options.output !== 'table') {
+    const { folder, console, consoleLog } = files;
+    await printData(
+      { host: id, folder, console, consoleLog, ...record, processes },
+      options.output,
+    );
+    return;
+  }
+  const rows = processes.map((one) => [
+    one.name,
+    one.pid,
+    one.started ? 'started' : 'ran already',
+    one.log,
+  ]);
+  printLine(formatTable(['process', 'pid', '', 'log'], rows));
+  const dxpu = shellWords(options.state);
+  printLine(`
+host ${id}: ${record.ports.length} slots, QEMU ${record.qemu}, Linux ${record.kernel}
+To go on, in another terminal:
+  ${dxpu(`bind --gpus 1 --host ${id} --wait`)}
+  ${dxpu(`vm console --host ${id}`)}
+  ${dxpu(`vm down --host ${id}`)}`);
+  if (options.detach !== true && process.stdin.isTTY) await showConsole(files);
+}
