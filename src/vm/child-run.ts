@@ -64,7 +64,7 @@ export function runChild(
       const tail = said === '' ? '' : `; its last words:\n${said}`;
       const code = isLate ? 'deadline_exceeded' : 'unavailable';
       reject(
-        new DxpuError(code, `${program} ${args[0] ?? ''} ${how}${tail}`, {
+        new DxpuError(code, `${program} ${how}${tail}`, {
           details: { program, args, status },
         }),
       );
