@@ -88,16 +88,21 @@ export class TestVm {
       said += chunk.toString();
     });
     const isThere = (): boolean => existsSync(path.join(folder, 'control'));
-    await until(isThere, READY_WITHIN_MS, () => `QEMU does not start: ${said}`, qemu);
+    try {
+      await until(isThere, READY_WITHIN_MS, () => `QEMU does not start: ${said}`, qemu);
+    } catch (error) {
+      rmSync(folder, { recursive: true });
+      throw error;
+    }
     const names = ports.map(({ id }) => id);
     const vm = new TestVm(folder, qemu, options.watchdogMs, names);
     try {
       await within(READY_WITHIN_MS, vm.control.ready(), () => `no guest; ${said}${vm.console}`);
+      return vm;
     } catch (error) {
       await vm.stop();
       throw error;
     }
-    return vm;
   }
 
   get pid(): number {

@@ -1,0 +1,100 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { QemuProgram } from '#vm/qemu-program';
+import { isRunning } from './state-folder.ts';
+import { imagesFolder, knownVms, readRecord, type VmFiles, vmFiles } from './vm-folder.ts';
+import { endVm, startVm, vmPid, vmState } from './vm-machine.ts';
+
+let state = '';
+let files: VmFiles;
+beforeEach(() => {
+  state = mkdtempSync(path.join(os.tmpdir(), 'dxpu-vms-'));
+  files = vmFiles(state, 'vm1');
+  mkdirSync(files.folder, { recursive: true });
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await endVm(files);
+  rmSync(state, { recursive: true });
+});
+
+/** Stands for QEMU: writes its number, answers at the tool's socket; `quit` ends it, where it may. */
+const FAKE = `
+const net = require('node:net'), fs = require('node:fs');
+const [socket, pidFile, how] = process.argv.slice(1);
+if (how === 'broken') { console.error('qemu: -device what: no such device'); process.exit(1); }
+fs.writeFileSync(pidFile, String(process.pid));
+net.createServer((client) => {
+  client.write('{"QMP": {}}\\n');
+  client.on('error', () => {});
+  client.on('data', (line) => {
+    const { execute } = JSON.parse(line);
+    client.write(JSON.stringify({ return: { status: 'running' } }) + '\\n');
+    if (execute === 'quit') process.exit(0);
+  });
+}).listen(socket);
+`;
+const FAKE_QEMU: QemuProgram = { program: process.execPath, args: ['-e', FAKE], version: '11.0' };
+const start = (how: 'works' | 'broken'): Promise<number> =>
+  startVm(files, FAKE_QEMU, [files.toolQmp, files.pidFile, how]);
+
+describe('QEMU of a VM', () => {
+  it('goes on by itself once it takes commands, and ends when it is asked', async () => {
+    expect(await vmState(files)).toBeUndefined();
+    const pid = await start('works');
+    expect(isRunning(pid)).toBe(true);
+    expect(vmPid(files)).toBe(pid);
+    expect(await vmState(files)).toBe('running');
+    expect(await endVm(files)).toBe('ended');
+    expect(isRunning(pid)).toBe(false);
+    expect(await vmState(files)).toBeUndefined();
+    expect(await endVm(files)).toBe('was not running');
+  });
+
+  it('that cannot start is told with its last words', async () => {
+    await expect(start('broken')).rejects.toThrow(
+      'QEMU ended with status 1; its last words:\nqemu: -device what: no such device',
+    );
+  });
+
+  it('is not taken for another process that has its number by now', async () => {
+    writeFileSync(files.pidFile, String(process.pid));
+    expect(vmPid(files)).toBeUndefined();
+    expect(await endVm(files)).toBe('was not running');
+  });
+});
+
+describe('VMs of a state folder', () => {
+  it('are those with a record; the images beside them are none', () => {
+    mkdirSync(path.join(state, 'vm', 'images', 'qemu'), { recursive: true });
+    expect(knownVms(state)).toEqual([]);
+    writeFileSync(files.record, '{"ports": ["rp0"]}');
+    expect(knownVms(state)).toEqual([files]);
+    expect(readRecord(files)).toEqual({ ports: ['rp0'] });
+    expect(() => vmFiles(state, 'images')).toThrow('a VM cannot be called images');
+  });
+
+  it('say what to do about a damaged record', () => {
+    writeFileSync(files.record, '{');
+    expect(() => readRecord(files)).toThrow('end the VM with dxpu vm down --host vm1');
+  });
+
+  it('must not lie so deep that their sockets cannot be', () => {
+    expect(() => vmFiles(`/${'x'.repeat(100)}`, 'vm1')).toThrow('choose a shorter folder');
+  });
+
+  it('have their images beside them, where $DXPU_VM_IMAGES says, or an option', () => {
+    vi.stubEnv('DXPU_VM_IMAGES', '');
+    expect(imagesFolder(state, undefined)).toBe(path.join(state, 'vm', 'images'));
+    vi.stubEnv('DXPU_VM_IMAGES', '/from/variable');
+    expect(imagesFolder(state, undefined)).toBe('/from/variable');
+    expect(imagesFolder(state, '/from/option')).toBe('/from/option');
+  });
+
+  it('keep what QEMU says', async () => {
+    await start('broken').catch(() => {});
+    expect(readFileSync(files.qemuLog, 'utf8')).toContain('no such device');
+  });
+});
