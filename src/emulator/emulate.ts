@@ -12,11 +12,14 @@ import {
 } from './emulated-system.ts';
 import { CopySpace } from './queue-builder.ts';
 import { runWorkload, type WorkloadRun } from './run-workload.ts';
-import { type TraceWorkload, traceWorkload } from './trace-workload.ts';
+import { steadyBulk } from './steady-copies.ts';
+import { checkEmulated, type TraceWorkload, traceWorkload } from './trace-workload.ts';
 
 export interface EmulateOptions {
   readonly device?: EmulatedDevice;
   readonly seed?: number;
+  /** Every copy goes TLP by TLP to its end; by default long ones advance in bulk once steady. */
+  readonly wholeCopies?: boolean;
 }
 
 export interface Emulation {
@@ -31,6 +34,8 @@ export interface Emulation {
   readonly workload: TraceWorkload;
 }
 
+/** A trace of more is refused later. */
+const MOST_CHANNELS = 16;
 const COPY_BYTES = 32 * 2 ** 20;
 const DEVICE_BYTES = 64 * 2 ** 20;
 
@@ -38,11 +43,16 @@ const DEVICE_BYTES = 64 * 2 ** 20;
 export class Emulator {
   readonly #timeline: Timeline;
   readonly #graph;
+  /** As many as there are streams: each one more costs time, and changes nothing. */
+  readonly #channels: number;
   readonly #natives = new Map<string, WorkloadRun>();
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
-    this.#graph = dependencyGraph(timeline, wholeLanes(timeline));
+    const lanes = wholeLanes(timeline);
+    this.#graph = dependencyGraph(timeline, lanes);
+    const used = lanes.workFrom.filter((from, lane) => (lanes.workTo[lane] ?? 0) > from).length;
+    this.#channels = Math.min(MOST_CHANNELS, Math.max(1, used));
   }
 
   /**
@@ -54,13 +64,15 @@ export class Emulator {
       ...options,
       profile,
       hostBytes: COPY_BYTES,
+      device: { channels: this.#channels, ...options.device },
       deviceBytes: DEVICE_BYTES,
     };
+    checkEmulated(this.#graph);
     // Natively nothing depends on the network.
     const key = JSON.stringify({ ...profile, name: '', addedRttNs: 0, networkGbps: 0, options });
-    const native = this.#natives.get(key) ?? this.#runOn(nativeSystem(system), profile).run;
+    const native = this.#natives.get(key) ?? this.#runOn(nativeSystem, system, options).run;
     this.#natives.set(key, native);
-    const { run: pooled, workload } = this.#runOn(pooledSystem(system), profile);
+    const { run: pooled, workload } = this.#runOn(pooledSystem, system, options);
     const { spanNs: recordedSpanNs } = this.#timeline;
     return {
       recordedSpanNs,
@@ -73,11 +85,31 @@ export class Emulator {
   }
 
   #runOn(
-    system: EmulatedSystem,
-    profile: LinkProfile,
+    make: (options: SystemOptions) => EmulatedSystem,
+    options: SystemOptions,
+    { wholeCopies = false }: EmulateOptions,
   ): { run: WorkloadRun; workload: TraceWorkload } {
+    const { profile } = options;
+    const bulk =
+      wholeCopies || !this.#hasLongCopies(profile)
+        ? undefined
+        : steadyBulk(profile, (bytes) =>
+            make({
+              ...options,
+              hostBytes: bytes,
+              deviceBytes: bytes,
+              device: { ...options.device },
+            }),
+          );
+    const system = make(options);
     const { address } = system.soft.memory.alloc(COPY_BYTES, 4096);
-    const workload = traceWorkload(this.#graph, profile, new CopySpace(address, COPY_BYTES));
+    const workload = traceWorkload(this.#graph, profile, new CopySpace(address, COPY_BYTES), bulk);
     return { run: runWorkload(system, workload, { profile }), workload };
+  }
+
+  /** Whether any copy is long enough to be worth the measuring. */
+  #hasLongCopies({ tags, mrrsBytes }: LinkProfile): boolean {
+    const { bytes } = this.#timeline.work;
+    return bytes.some((copied) => copied > 64 * tags * mrrsBytes);
   }
 }

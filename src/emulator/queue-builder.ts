@@ -47,6 +47,18 @@ export class CopySpace {
   }
 }
 
+/**
+ * How long copies advance in bulk: `keepBytes` of them and what is no whole window go TLP by TLP, the
+ * rest is time alone. In the steady state every window of `windowBytes` takes as long as the one before.
+ */
+export interface Bulk {
+  /** `tags` × MRRS. */
+  readonly windowBytes: number;
+  readonly keepBytes: number;
+  readonly htodNsPerByte: number;
+  readonly dtohNsPerByte: number;
+}
+
 /** What a DMA read of one request takes natively on idle lines, ns. */
 export function nativeReadNs(profile: LinkProfile, bytes: number): number {
   const completions = Math.ceil(bytes / profile.mpsBytes);
@@ -64,11 +76,16 @@ export class QueueBuilder {
   readonly #event: number;
   readonly #profile: LinkProfile;
   readonly #space: CopySpace;
+  readonly #bulk: Bulk | undefined;
+  /** Bytes of copies that were not moved TLP by TLP. */
+  skippedHtod = 0;
+  skippedDtoh = 0;
 
-  constructor(event: number, profile: LinkProfile, space: CopySpace) {
+  constructor(event: number, profile: LinkProfile, space: CopySpace, bulk?: Bulk) {
     this.#event = event;
     this.#profile = profile;
     this.#space = space;
+    this.#bulk = bulk;
   }
 
   /** The commands made since the last call. */
@@ -160,11 +177,30 @@ export class QueueBuilder {
   }
 
   #chunks(opcode: RingCommand['opcode'], bytes: number, nsPerByte: number): void {
-    for (let left = bytes; left > 0; ) {
+    const skipped = this.#skippedOf(bytes);
+    // Reads are all in when a copy ends; writes may still queue for the link, so they come last.
+    if (opcode === Opcode.COPY_DTOH) this.#skip(opcode, skipped, nsPerByte);
+    for (let left = bytes - skipped; left > 0; ) {
       const chunk = Math.min(left, CHUNK_BYTES);
       this.#copy(opcode, chunk, chunk * nsPerByte);
       left -= chunk;
     }
+    if (opcode === Opcode.COPY_HTOD) this.#skip(opcode, skipped, nsPerByte);
+  }
+
+  #skip(opcode: RingCommand['opcode'], bytes: number, nsPerByte: number): void {
+    if (bytes === 0 || this.#bulk === undefined) return;
+    const isUp = opcode === Opcode.COPY_DTOH;
+    const steadyNs = isUp ? this.#bulk.dtohNsPerByte : this.#bulk.htodNsPerByte;
+    this.#nop(bytes * Math.max(nsPerByte, steadyNs));
+    if (isUp) this.skippedDtoh += bytes;
+    else this.skippedHtod += bytes;
+  }
+
+  #skippedOf(bytes: number): number {
+    if (this.#bulk === undefined) return 0;
+    const { windowBytes, keepBytes } = this.#bulk;
+    return Math.floor(Math.max(0, bytes - keepBytes) / windowBytes) * windowBytes;
   }
 
   #copy(opcode: RingCommand['opcode'], bytes: number, lastsNs: number | undefined): void {

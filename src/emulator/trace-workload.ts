@@ -16,7 +16,7 @@ import type { LinkProfile } from '#pcie/link-profile';
 import { launchNs, type DependencyGraph } from '#trace/dependency-graph';
 import { EDGE } from '#trace/edge-list';
 import { WORK_KIND } from '#trace/timeline';
-import { nativeReadNs, QueueBuilder, type CopySpace } from './queue-builder.ts';
+import { type Bulk, type CopySpace, nativeReadNs, QueueBuilder } from './queue-builder.ts';
 import { marksOf, type Dependency, type Marks } from './trace-marks.ts';
 import type { Batch, Workload, WorkloadCall } from './workload.ts';
 
@@ -28,6 +28,9 @@ export interface TraceWorkload extends Workload {
   readonly quickLaunches: number;
   /** HtoD copies that were recorded shorter than they take natively on the emulated link. */
   readonly quickCopies: number;
+  /** Bytes of copies that advance in bulk. */
+  readonly skippedHtod: number;
+  readonly skippedDtoh: number;
 }
 
 /** `failed_precondition` for a trace that cannot be emulated, with what to use instead. */
@@ -35,12 +38,14 @@ export function traceWorkload(
   graph: DependencyGraph,
   profile: LinkProfile,
   space: CopySpace,
+  bulk?: Bulk,
 ): TraceWorkload {
-  check(graph);
-  return new TraceWorkloadBuilder(graph, profile, space).build();
+  checkEmulated(graph);
+  return new TraceWorkloadBuilder(graph, profile, space, bulk).build();
 }
 
-function check({ timeline, lanes }: DependencyGraph): void {
+/** Throws what `traceWorkload` would of the trace. */
+export function checkEmulated({ timeline, lanes }: DependencyGraph): void {
   const { calls, work, streams } = timeline;
   const instead = '; use `dxpu predict`, which does not need it';
   if (calls.count === 0) {
@@ -85,11 +90,20 @@ class TraceWorkloadBuilder {
   readonly #queueOf = new Map<number, number>();
   #quickLaunches = 0;
   #quickCopies = 0;
+  readonly #bulk: Bulk | undefined;
+  #skippedHtod = 0;
+  #skippedDtoh = 0;
 
-  constructor(graph: DependencyGraph, profile: LinkProfile, space: CopySpace) {
+  constructor(
+    graph: DependencyGraph,
+    profile: LinkProfile,
+    space: CopySpace,
+    bulk: Bulk | undefined,
+  ) {
     this.#graph = graph;
     this.#profile = profile;
     this.#space = space;
+    this.#bulk = bulk;
     this.#marks = marksOf(graph);
     const { lanes } = graph;
     for (let lane = 0; lane < lanes.workFrom.length; lane += 1) {
@@ -114,13 +128,15 @@ class TraceWorkloadBuilder {
       calls: this.#calls(),
       quickLaunches: this.#quickLaunches,
       quickCopies: this.#quickCopies,
+      skippedHtod: this.#skippedHtod,
+      skippedDtoh: this.#skippedDtoh,
     };
   }
 
   #queue(lane: number, queue: number): Batch[] {
     const { lanes, timeline } = this.#graph;
     const { work, calls } = timeline;
-    const builder = new QueueBuilder(queue, this.#profile, this.#space);
+    const builder = new QueueBuilder(queue, this.#profile, this.#space, this.#bulk);
     const batches: Batch[] = [];
     const to = lanes.workTo[lane] ?? 0;
     let row = lanes.workFrom[lane] ?? 0;
@@ -149,6 +165,8 @@ class TraceWorkloadBuilder {
       if (row === to) builder.fenceLast();
       batches.push({ call, delayNs, commands: builder.take() });
     }
+    this.#skippedHtod += builder.skippedHtod;
+    this.#skippedDtoh += builder.skippedDtoh;
     return batches;
   }
 

@@ -240,31 +240,57 @@ export class VirtualPath {
   }
 }
 
-/** Copies of the frames in flight, in buffers that are used again. */
+/** A place for a frame in flight. */
+interface Flying {
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+  readonly size: number;
+}
+
+const SLAB_BYTES = 1 << 20;
+
+/**
+ * Copies of the frames in flight, in places that are used again: pieces of a few large arrays, as
+ * copying among many small ones is slow (copy-bytes.ts).
+ */
 class FlyingFrames {
   /** By the logarithm of their size. */
-  readonly #free: Uint8Array[][] = Array.from({ length: 32 }, () => []);
+  readonly #free: Flying[][] = Array.from({ length: 32 }, () => []);
   /** Every frame arrives in this one, so that its receiver's views stay good. */
   #landed = new Uint8Array(1024);
+  #slab = new Uint8Array(0);
+  #used = 0;
 
-  take(frame: Uint8Array): Uint8Array {
+  take(frame: Uint8Array): Flying {
     const size = sizeClass(frame.length);
-    const bytes = this.#free[size]?.pop() ?? new Uint8Array(2 ** size);
-    bytes.set(frame);
-    return bytes;
+    const place = this.#free[size]?.pop() ?? this.#make(size);
+    copyBytes(place.bytes, place.offset, frame, 0, frame.length);
+    return place;
   }
 
   /** The first `length` bytes of what `take` returned, good until the next call. */
-  land(bytes: Uint8Array, length: number): Uint8Array {
-    if (this.#landed.length < bytes.length) this.#landed = new Uint8Array(bytes.length);
-    copyBytes(this.#landed, 0, bytes, 0, length);
-    this.#free[sizeClass(bytes.length)]?.push(bytes);
+  land(place: Flying, length: number): Uint8Array {
+    const room = 2 ** place.size;
+    if (this.#landed.length < room) this.#landed = new Uint8Array(room);
+    copyBytes(this.#landed, 0, place.bytes, place.offset, length);
+    this.#free[place.size]?.push(place);
     return this.#landed;
+  }
+
+  #make(size: number): Flying {
+    const room = 2 ** size;
+    if (this.#used + room > this.#slab.length) {
+      this.#slab = new Uint8Array(Math.max(SLAB_BYTES, room));
+      this.#used = 0;
+    }
+    const offset = this.#used;
+    this.#used += room;
+    return { bytes: this.#slab, offset, size };
   }
 }
 
 function sizeClass(bytes: number): number {
-  return 32 - Math.clz32(bytes - 1);
+  return 32 - Math.clz32(Math.max(bytes, 64) - 1);
 }
 
 /** One end of a connection. */

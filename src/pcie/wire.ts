@@ -38,16 +38,41 @@ export interface PcieWireOptions {
   readonly queueTlps?: number;
 }
 
-/** One TLP on its way, in a record and a payload buffer that are used again. */
+/** One TLP on its way, in a record and a place for its payload that are used again. */
 class Flight {
   readonly tlp = new Tlp();
   bytes = new Uint8Array(0);
+  /** Where in `bytes` its payload is, and how much may be there. */
+  offset = 0;
+  room = 0;
   /** Of the TLP as it is encoded. */
   length = 0;
   flow: FlowClass = FlowClass.POSTED;
   /** When its last byte leaves. */
   leavesAtNs = 0;
 }
+
+/** Pieces of a few large arrays: copying among many small arrays is slow (copy-bytes.ts). */
+class PayloadRoom {
+  #slab = new Uint8Array(0);
+  #used = 0;
+
+  /** Gives the flight room for `bytes`; what it had is not used again. */
+  give(flight: Flight, bytes: number): void {
+    const room = 2 ** Math.ceil(Math.log2(Math.max(LEAST_ROOM_BYTES, bytes)));
+    if (this.#used + room > this.#slab.length) {
+      this.#slab = new Uint8Array(Math.max(SLAB_BYTES, room));
+      this.#used = 0;
+    }
+    flight.bytes = this.#slab;
+    flight.offset = this.#used;
+    flight.room = room;
+    this.#used += room;
+  }
+}
+
+const SLAB_BYTES = 256 * 1024;
+const LEAST_ROOM_BYTES = 128;
 
 /** One direction: TLPs that wait for the line or are on it, then those that fly. */
 class Line {
@@ -109,6 +134,7 @@ export class PcieWire implements Device, DevicePort {
   readonly #arrived = new RingBuffer<Flight>();
   readonly #aside = new RingBuffer<Flight>();
   readonly #pool: Flight[] = [];
+  readonly #room = new PayloadRoom();
   /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
   readonly #held = [0, 0, 0];
   #isDelivering = false;
@@ -251,12 +277,12 @@ export class PcieWire implements Device, DevicePort {
     const flight = this.#pool.pop() ?? new Flight();
     const { payloadBytes } = tlp;
     copyTlp(flight.tlp, tlp);
-    if (flight.bytes.length < payloadBytes) {
-      flight.bytes = new Uint8Array(2 ** Math.ceil(Math.log2(payloadBytes)));
+    if (payloadBytes > 0) {
+      if (flight.room < payloadBytes) this.#room.give(flight, payloadBytes);
+      copyBytes(flight.bytes, flight.offset, tlp.payload, tlp.payloadOffset, payloadBytes);
     }
-    copyBytes(flight.bytes, 0, tlp.payload, tlp.payloadOffset, payloadBytes);
     flight.tlp.payload = flight.bytes;
-    flight.tlp.payloadOffset = 0;
+    flight.tlp.payloadOffset = flight.offset;
     flight.length = encodedTlpBytes(tlp);
     flight.flow = flowClassOf(tlp.kind);
     return flight;
