@@ -57,6 +57,14 @@ const FETCHED = 0x100;
 /** Of an HtoD copy that was started and has no `DmaStatus` yet. */
 const IN_FLIGHT = -1;
 
+/** `startedNs`: when its turn had come and nothing held it up. It is done at `now`, its fence sent. */
+export type CommandObserver = (
+  now: Nanos,
+  channel: number,
+  startedNs: number,
+  command: Readonly<AccelCommand>,
+) => void;
+
 /** What all channels of one accelerator share. */
 export interface ChannelContext {
   readonly endpoint: Endpoint;
@@ -72,6 +80,8 @@ export interface ChannelContext {
   /** The engines all channels share; without them each channel copies by itself. */
   readonly readEngine: CopyEngine | undefined;
   readonly writeEngine: CopyEngine | undefined;
+  /** Told of each command that is done; see `AcceleratorOptions`. */
+  readonly onCommand: CommandObserver | undefined;
   /** Sets the channel's bits in INTERRUPT_STATUS. */
   fenceSignalled(channel: number): void;
   channelHalted(channel: number, error: AccelError, index: number, address: number): void;
@@ -547,6 +557,7 @@ export class AccelChannel implements DmaClient {
   }
 
   #complete(now: Nanos): void {
+    this.#context.onCommand?.(now, this.#index, this.#startedNs, this.#command);
     // Copies of this channel that read ahead keep the engine: they use it already.
     if (this.#ahead === 0) this.#engineOf(this.#command)?.giveBack(now, this);
     this.head = (this.head + 1) & (this.ringEntries - 1);

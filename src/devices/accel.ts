@@ -12,7 +12,7 @@ import type { DeviceIdentity } from '#pcie/device';
 import { Endpoint, type EndpointBar } from '#pcie/endpoint';
 import type { RegisterBar } from '#pcie/endpoint-bar';
 import { EndpointDevice } from '#pcie/endpoint-device';
-import { AccelChannel, type ChannelContext } from './accel-channel.ts';
+import { AccelChannel, type ChannelContext, type CommandObserver } from './accel-channel.ts';
 import { CommandChecker } from './accel-check.ts';
 import { CopyEngine, EventFile } from './accel-held.ts';
 import { KernelMemory } from './accel-kernels.ts';
@@ -39,6 +39,8 @@ export interface AcceleratorOptions extends ModelOptions, DmaOptions {
   readonly sharedCopyEngines?: boolean;
   /** Time a kernel takes per floating-point operation. Default 0. */
   readonly nsPerFlop?: number;
+  /** For those who watch: called for each command when it is done. Valid during the call alone. */
+  readonly onCommand?: CommandObserver;
 }
 
 const MIB = 2 ** 20;
@@ -67,6 +69,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
   readonly fetchCommands: number;
   readonly fetchesInFlight: number;
   readonly nsPerFlop: number;
+  readonly onCommand: CommandObserver | undefined;
   readonly events = new EventFile();
   readonly readEngine: CopyEngine | undefined;
   readonly writeEngine: CopyEngine | undefined;
@@ -91,6 +94,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
     checks.integer('fetchCommands', this.fetchCommands, 1, this.prefetchCommands);
     this.fetchesInFlight = options.fetchesInFlight ?? 1;
     checks.integer('fetchesInFlight', this.fetchesInFlight, 1, 64);
+    this.onCommand = options.onCommand;
     const isShared = options.sharedCopyEngines ?? false;
     this.readEngine = isShared ? new CopyEngine() : undefined;
     this.writeEngine = isShared ? new CopyEngine() : undefined;

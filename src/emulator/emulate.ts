@@ -20,6 +20,8 @@ export interface EmulateOptions {
   readonly seed?: number;
   /** Every copy goes TLP by TLP to its end; by default long ones advance in bulk once steady. */
   readonly wholeCopies?: boolean;
+  /** Told of each command of the pooled run. */
+  readonly onCommand?: SystemOptions['onCommand'];
 }
 
 export interface Emulation {
@@ -36,6 +38,8 @@ export interface Emulation {
 
 /** A trace of more is refused later. */
 const MOST_CHANNELS = 16;
+/** Copies of so many windows of tags are long. */
+const LONG_WINDOWS = 64;
 const COPY_BYTES = 32 * 2 ** 20;
 const DEVICE_BYTES = 64 * 2 ** 20;
 
@@ -60,8 +64,9 @@ export class Emulator {
    * the device model cannot be.
    */
   run(profile: LinkProfile, options: EmulateOptions = {}): Emulation {
+    const { seed = 1, onCommand } = options;
     const system: SystemOptions = {
-      ...options,
+      seed,
       profile,
       hostBytes: COPY_BYTES,
       device: { channels: this.#channels, ...options.device },
@@ -72,7 +77,7 @@ export class Emulator {
     const key = JSON.stringify({ ...profile, name: '', addedRttNs: 0, networkGbps: 0, options });
     const native = this.#natives.get(key) ?? this.#runOn(nativeSystem, system, options).run;
     this.#natives.set(key, native);
-    const { run: pooled, workload } = this.#runOn(pooledSystem, system, options);
+    const { run: pooled, workload } = this.#runOn(pooledSystem, system, options, onCommand);
     const { spanNs: recordedSpanNs } = this.#timeline;
     return {
       recordedSpanNs,
@@ -88,20 +93,14 @@ export class Emulator {
     make: (options: SystemOptions) => EmulatedSystem,
     options: SystemOptions,
     { wholeCopies = false }: EmulateOptions,
+    onCommand?: SystemOptions['onCommand'],
   ): { run: WorkloadRun; workload: TraceWorkload } {
     const { profile } = options;
-    const bulk =
-      wholeCopies || !this.#hasLongCopies(profile)
-        ? undefined
-        : steadyBulk(profile, (bytes) =>
-            make({
-              ...options,
-              hostBytes: bytes,
-              deviceBytes: bytes,
-              device: { ...options.device },
-            }),
-          );
-    const system = make(options);
+    const isInBulk = !wholeCopies && this.#hasLongCopies(profile);
+    const bulk = isInBulk
+      ? steadyBulk(profile, (bytes) => make({ ...options, hostBytes: bytes, deviceBytes: bytes }))
+      : undefined;
+    const system = make(onCommand === undefined ? options : { ...options, onCommand });
     const { address } = system.soft.memory.alloc(COPY_BYTES, 4096);
     const workload = traceWorkload(this.#graph, profile, new CopySpace(address, COPY_BYTES), bulk);
     return { run: runWorkload(system, workload, { profile }), workload };
@@ -110,6 +109,6 @@ export class Emulator {
   /** Whether any copy is long enough to be worth the measuring. */
   #hasLongCopies({ tags, mrrsBytes }: LinkProfile): boolean {
     const { bytes } = this.#timeline.work;
-    return bytes.some((copied) => copied > 64 * tags * mrrsBytes);
+    return bytes.some((copied) => copied > LONG_WINDOWS * tags * mrrsBytes);
   }
 }

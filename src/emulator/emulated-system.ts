@@ -50,6 +50,8 @@ export interface SystemOptions {
   /** Host memory for copies, beside what the rings need. Default 64 MiB. */
   readonly hostBytes?: number;
   readonly seed?: number;
+  /** Told of each command of the device when it is done. */
+  readonly onCommand?: AcceleratorOptions['onCommand'];
 }
 
 /** Rings of 4096 entries on 16 channels are 4 MiB; enumeration and fences need little. */
@@ -202,6 +204,7 @@ function deviceOf(options: SystemOptions): DeviceParts {
     fetchesInFlight: 2,
     sharedCopyEngines: true,
     ...options.device,
+    ...(options.onCommand === undefined ? {} : { onCommand: options.onCommand }),
     uuid: UUID,
     memoryBytes: deviceBytes,
     tags: profile.tags,

@@ -12,6 +12,8 @@ import type { Workload } from './workload.ts';
 export interface WorkloadRun {
   /** From the beginning to the end of the last call or command, ns; of a command as the device sees it. */
   readonly spanNs: number;
+  /** When the run began, by the clock of its system, ns. */
+  readonly originNs: number;
   /** By call, ns since the beginning. */
   readonly callStartNs: Float64Array;
   readonly callEndNs: Float64Array;
@@ -87,6 +89,7 @@ export function runWorkload(
   for (const endNs of program.callEndNs) spanNs = Math.max(spanNs, endNs);
   return {
     spanNs,
+    originNs,
     callStartNs: program.callStartNs,
     callEndNs: program.callEndNs,
     counts: probe.counts(clock.now()),

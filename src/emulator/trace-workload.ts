@@ -12,6 +12,7 @@
  * What work was later than all that explains it is a pause before it, in the device.
  */
 import { DxpuError } from '#base/errors';
+import { readGbytesPerS, writeGbytesPerS } from '#pcie/bandwidth';
 import type { LinkProfile } from '#pcie/link-profile';
 import { launchNs, type DependencyGraph } from '#trace/dependency-graph';
 import { EDGE } from '#trace/edge-list';
@@ -26,7 +27,7 @@ const MOST_STREAMS = 16;
 export interface TraceWorkload extends Workload {
   /** Launches whose recorded latency is less than doorbell and fetch take natively. */
   readonly quickLaunches: number;
-  /** HtoD copies that were recorded shorter than they take natively on the emulated link. */
+  /** Copies that were recorded shorter than they take natively on the emulated link. */
   readonly quickCopies: number;
   /** Bytes of copies that advance in bulk. */
   readonly skippedHtod: number;
@@ -90,6 +91,9 @@ class TraceWorkloadBuilder {
   readonly #queueOf = new Map<number, number>();
   #quickLaunches = 0;
   #quickCopies = 0;
+  /** Native rates of long copies, as of arithmetic: only for the count of those recorded faster. */
+  readonly #htodBytesPerNs: number;
+  readonly #dtohBytesPerNs: number;
   readonly #bulk: Bulk | undefined;
   #skippedHtod = 0;
   #skippedDtoh = 0;
@@ -104,6 +108,11 @@ class TraceWorkloadBuilder {
     this.#profile = profile;
     this.#space = space;
     this.#bulk = bulk;
+    this.#htodBytesPerNs = Math.min(
+      readGbytesPerS(profile, profile.mrrsBytes),
+      (profile.tags * profile.mrrsBytes) / profile.nativeRttNs,
+    );
+    this.#dtohBytesPerNs = writeGbytesPerS(profile, profile.mpsBytes);
     this.#marks = marksOf(graph);
     const { lanes } = graph;
     for (let lane = 0; lane < lanes.workFrom.length; lane += 1) {
@@ -193,13 +202,12 @@ class TraceWorkloadBuilder {
     const marks = (this.#marks.ofRow.get(row) ?? []).toSorted((a, b) => a.atNs - b.atNs);
     const bytes = work.bytes[row] ?? 0;
     if (bytes > 0 && work.kind[row] === WORK_KIND.htod) {
-      const outstanding =
-        (this.#profile.tags * this.#profile.mrrsBytes) / this.#profile.nativeRttNs;
-      if (lastsNs < nativeReadNs(this.#profile, 64) || lastsNs * outstanding < bytes) {
+      if (lastsNs < Math.max(nativeReadNs(this.#profile, 64), bytes / this.#htodBytesPerNs)) {
         this.#quickCopies += 1;
       }
       builder.htod(lagNs, lastsNs, bytes, marks);
     } else if (bytes > 0 && work.kind[row] === WORK_KIND.dtoh) {
+      if (lastsNs < bytes / this.#dtohBytesPerNs) this.#quickCopies += 1;
       builder.dtoh(lagNs, lastsNs, bytes, marks);
     } else {
       builder.busy(lagNs, lastsNs, marks);
