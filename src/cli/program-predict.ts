@@ -33,7 +33,7 @@ const percent = checked((text: string): number => {
   );
 });
 
-const networkRate = (text: string): number => (text === 'none' ? Infinity : rate(text));
+export const networkRate = (text: string): number => (text === 'none' ? Infinity : rate(text));
 
 export function addPredict(program: Command): void {
   const predict = program

@@ -5,6 +5,7 @@
 import { Argument, Command, Option } from 'commander';
 import { OUTPUT_FORMATS, UsageError } from './output.ts';
 import { addPool, poolCommand } from './program-pool.ts';
+import { addEmulate } from './program-emulate.ts';
 import { addPredict } from './program-predict.ts';
 import { addSimulate } from './program-simulate.ts';
 import { addCertificates, addTools } from './program-tools.ts';
@@ -65,6 +66,7 @@ export function buildProgram(): Command {
   addControl(program);
   addAccel(program);
   addPredict(program);
+  addEmulate(program);
   addSimulate(program);
   addTools(program);
   addCertificates(program);

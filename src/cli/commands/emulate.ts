@@ -1,0 +1,244 @@
+/** `dxpu emulate`: a trace run through the proxies and the device in virtual time, and microbenchmarks. */
+import { DxpuError } from '#base/errors';
+import { shortPath } from '#base/short-path';
+import { type Emulation, Emulator } from '#emulator/emulate';
+import type { EmulatedDevice } from '#emulator/emulated-system';
+import { CommandLog } from '#emulator/chrome-trace';
+import { emulateAnswer, type EmulateAnswer } from '#emulator/emulate-answer';
+import type { MicrobenchRow } from '#emulator/microbench';
+import { microbench, type Microbench } from '#emulator/microbench';
+import { termsOf } from '#perfmodel/terms';
+import { WorkloadModel } from '#perfmodel/workload-model';
+import type { LinkProfile } from '#pcie/link-profile';
+import { readTrace } from '#trace/read-trace';
+import { syntheticTrace, type SyntheticName } from '#trace/synthetic';
+import type { Timeline } from '#trace/timeline';
+import {
+  formatTable,
+  type OutputFormat,
+  printData,
+  printLine,
+  printNote,
+  UsageError,
+} from '../output.ts';
+import { type LinkOptions, linksOf } from '../predict-links.ts';
+import { formatDuration, formatSize } from '../quantity.ts';
+import { checkTarget, writeWhole } from '../whole-file.ts';
+
+export interface DeviceOptions {
+  readonly prefetch?: number;
+  readonly fetchSize?: number;
+  readonly fetchesInFlight?: number;
+}
+
+export interface EmulateCommandOptions extends LinkOptions, DeviceOptions {
+  readonly example?: SyntheticName;
+  readonly seed: number;
+  readonly wholeCopies?: boolean;
+  /** File for the Chrome trace. */
+  readonly trace?: string;
+  readonly output: OutputFormat;
+}
+
+/** The same made-up trace every time, as `dxpu predict` has it. */
+const EXAMPLE_SEED = 1;
+
+export async function emulate(
+  file: string | undefined,
+  options: EmulateCommandOptions,
+): Promise<void> {
+  const { example, trace } = options;
+  if (example !== undefined && file !== undefined) {
+    throw new UsageError('--example is a trace of its own: leave the file out, or leave it out');
+  }
+  if (example === undefined && file === undefined) {
+    throw new UsageError('name a trace to read, or try one with --example');
+  }
+  const links = await linksOf(options);
+  if (trace !== undefined) {
+    if (links.length > 1) throw new UsageError('--trace is of one run: give one --link');
+    checkTarget(trace, file === undefined ? [] : [file]);
+  }
+  const name = file ?? `synthetic ${example}`;
+  const timeline =
+    file === undefined
+      ? syntheticTrace(example ?? 'training', EXAMPLE_SEED)
+      : await readTrace(file);
+  const log = trace === undefined ? undefined : new CommandLog();
+  const answers = answersOf(
+    name,
+    timeline,
+    links,
+    options,
+    (emulation) => {
+      if (trace === undefined || log === undefined) return;
+      writeWhole(trace, [...log.chromeTrace(timeline, emulation.pooled)].join(''));
+      printNote(`wrote ${trace}`);
+    },
+    log,
+  );
+  if (options.output === 'json') {
+    for (const answer of answers) await printData(answer, 'json');
+  } else if (options.output === 'yaml') {
+    await printData(answers.length === 1 ? answers[0] : answers, 'yaml');
+  } else {
+    for (const [index, answer] of answers.entries()) {
+      if (index > 0) printLine('');
+      for (const line of linesOf(answer)) printLine(line);
+    }
+  }
+}
+
+function answersOf(
+  name: string,
+  timeline: Timeline,
+  links: readonly LinkProfile[],
+  options: EmulateCommandOptions,
+  written: (emulation: Emulation) => void,
+  log: CommandLog | undefined,
+): EmulateAnswer[] {
+  const model = new WorkloadModel(timeline);
+  const emulator = new Emulator(timeline);
+  return links.map((link) => {
+    let emulation: Emulation;
+    try {
+      emulation = emulator.run(link, {
+        seed: options.seed,
+        device: deviceOf(options),
+        wholeCopies: options.wholeCopies === true,
+        ...(log === undefined ? {} : { onCommand: log.take }),
+      });
+    } catch (error) {
+      const { code, message, details } = DxpuError.from(error);
+      throw new DxpuError(code, `${shortPath(name)}: ${message}`, {
+        details: { file: name, ...details },
+        cause: error,
+      });
+    }
+    written(emulation);
+    const terms = termsOf(link);
+    return emulateAnswer(name, link, emulation, {
+      additiveOverheadPct: model.additiveOverheadPct(terms),
+      replayOverheadPct: model.replayOverheadPct(terms),
+    });
+  });
+}
+
+/** What the options say of the device; the rest is as usual. */
+function deviceOf({ prefetch, fetchSize, fetchesInFlight }: DeviceOptions): EmulatedDevice {
+  return {
+    ...(prefetch === undefined ? {} : { prefetchCommands: prefetch }),
+    ...(fetchSize === undefined ? {} : { fetchCommands: fetchSize }),
+    ...(fetchesInFlight === undefined ? {} : { fetchesInFlight }),
+  };
+}
+
+function linesOf(answer: EmulateAnswer): string[] {
+  const { link, estimates, native, pooled, warnings, bulk } = answer;
+  const isInBulk = bulk.htodBytes + bulk.dtohBytes > 0;
+  const pct = (value: number | null): string => (value === null ? '-' : `${value.toFixed(2)} %`);
+  const ms = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
+  const recalled =
+    link.recalled.length === 0 ? '' : ` (${link.recalled.join(', ')}: recalled, not confirmed)`;
+  const lines = [
+    `${shortPath(answer.trace)} on ${link.name}: ${formatDuration(link.addedRttNs)} added to ` +
+      `${formatDuration(link.nativeRttNs)}, ${link.tags} tags, MRRS ${link.mrrsBytes}${recalled}`,
+    '',
+    ...formatTable(
+      ['estimate', 'overhead'],
+      [
+        ['additive', pct(estimates.additiveOverheadPct)],
+        ['replay', pct(estimates.replayOverheadPct)],
+        ['emulated', pct(estimates.emulatedOverheadPct)],
+      ],
+    ).split('\n'),
+    '',
+    `recorded ${ms(answer.recordedSpanNs)}; emulated natively ${ms(native.spanNs)} ` +
+      `(${answer.nativeErrorPct.toFixed(2)} %), pooled ${ms(pooled.spanNs)}`,
+    '',
+    ...formatTable(
+      ['pooled', 'TLPs', 'of them', 'link used'],
+      [
+        [
+          'to the device',
+          String(pooled.down.total),
+          kinds(pooled.down.tlps),
+          pct(pooled.downOccupancyPct),
+        ],
+        [
+          'from the device',
+          String(pooled.up.total),
+          kinds(pooled.up.tlps),
+          pct(pooled.upOccupancyPct),
+        ],
+      ],
+    ).split('\n'),
+    `${isInBulk ? 'beside copies in bulk, ' : ''}tags in use: ${pooled.meanTags.toFixed(2)} of ${link.tags} on average, ${pooled.mostTags} at most; ` +
+      `network used ${pct(pooled.networkDownPct)} to the device, ${pct(pooled.networkUpPct)} from it`,
+    ...warnings.map((warning) => `note: ${warning}`),
+  ];
+  return lines;
+}
+
+function kinds(tlps: Readonly<Record<string, number>>): string {
+  return Object.entries(tlps)
+    .map(([kind, count]) => `${kind} ${count}`)
+    .join(', ');
+}
+
+export interface MicrobenchOptions extends LinkOptions, DeviceOptions {
+  /** Whole round trips, ns. */
+  readonly at?: readonly number[];
+  readonly plot?: string;
+  readonly output: OutputFormat;
+}
+
+/** Natively, and whole round trips in ns that are of interest. */
+const USUAL_RTTS_NS = [2000, 4900, 6800, 10_000, 20_000];
+
+export async function emulateMicrobench(
+  kind: Microbench,
+  options: MicrobenchOptions,
+): Promise<void> {
+  if (options.plot !== undefined && !/\.svg$/i.test(options.plot)) {
+    throw new UsageError(`--plot ${options.plot}: the name of a picture ends in .svg here`);
+  }
+  if (options.plot !== undefined) checkTarget(options.plot, []);
+  const [profile] = await linksOf(options);
+  if (profile === undefined || (options.link?.length ?? 0) > 1) {
+    throw new UsageError('a microbenchmark is of one --link');
+  }
+  const { nativeRttNs } = profile;
+  const rtts = options.at ?? [nativeRttNs, ...USUAL_RTTS_NS.filter((rtt) => rtt > nativeRttNs)];
+  const rows = microbench(kind, profile, rtts, deviceOf(options));
+  if (options.output !== 'table')
+    await printData({ microbench: kind, link: profile, rows }, options.output);
+  else for (const line of tableOf(kind, rows)) printLine(line);
+  if (options.plot === undefined) return;
+  const { microbenchPlot } = await import('#emulator/microbench-plot');
+  writeWhole(options.plot, microbenchPlot(kind, rows));
+  printNote(`wrote ${options.plot}`);
+}
+
+function tableOf(kind: Microbench, rows: readonly MicrobenchRow[]): string[] {
+  const where = ({ rttNs, isNative }: MicrobenchRow): string =>
+    `${formatDuration(rttNs)}${isNative ? ' (native)' : ''}`;
+  if (kind === 'latency') {
+    const cells = rows.map((row) => [
+      where(row),
+      `${((row.launchAndWaitNs ?? 0) / 1e3).toFixed(3)} us`,
+    ]);
+    return formatTable(['round trip', 'launch and wait'], cells).split('\n');
+  }
+  if (kind === 'launch-rate') {
+    const cells = rows.map((row) => [where(row), ((row.launchesPerS ?? 0) / 1e6).toFixed(3)]);
+    return formatTable(['round trip', 'million launches/s'], cells).split('\n');
+  }
+  const cells = rows.map((row) => [
+    where(row),
+    formatSize(row.bytes ?? 0),
+    (row.htodGbytesPerS ?? 0).toFixed(3),
+    (row.dtohGbytesPerS ?? 0).toFixed(3),
+  ]);
+  return formatTable(['round trip', 'copy', 'HtoD GB/s', 'DtoH GB/s'], cells).split('\n');
+}
