@@ -65,7 +65,7 @@ export class RecordingPort implements PeerPort {
   }
 
   /** The one message sent since the last call. */
-  only(): Message {
+  oneMessage(): Message {
     const [first, ...others] = this.sent.splice(0);
     if (first === undefined || others.length > 0) {
       throw new Error(`${others.length + (first === undefined ? 0 : 1)} messages, not one`);
@@ -104,7 +104,7 @@ export class SessionRig {
   /** Gives it a message and returns what it answers. */
   ask(bytes: Uint8Array, fds: readonly number[] = []): Message {
     this.give(bytes, fds);
-    return this.port.only();
+    return this.port.oneMessage();
   }
 
   /** VERSION 0.0 without capabilities. */

@@ -32,7 +32,7 @@ describe('the server asks', () => {
   test('golden: a read of 4 bytes at 0x1002, and its answer', () => {
     const into = new Uint8Array(6);
     device.client!.dmaRead(NOW, 0x1002, into, 1, 4, done);
-    expect(Buffer.from(rig.port.only().bytes)).toEqual(
+    expect(Buffer.from(rig.port.oneMessage().bytes)).toEqual(
       Buffer.from(hex('0000 0b00 20000000 00000000 00000000  0210000000000000 0400000000000000')),
     );
     rig.give(
@@ -45,14 +45,14 @@ describe('the server asks', () => {
   test('golden: a write of 3 bytes at 0x20, and both forms of its answer', () => {
     const from = hex('0102030405');
     device.client!.dmaWrite(NOW, 0x20, from, 1, 3, done);
-    expect(Buffer.from(rig.port.only().bytes)).toEqual(
+    expect(Buffer.from(rig.port.oneMessage().bytes)).toEqual(
       Buffer.from(
         hex('0000 0c00 23000000 00000000 00000000  2000000000000000 0300000000000000 020304'),
       ),
     );
     rig.give(hex('0000 0c00 20000000 01000000 00000000  2000000000000000 0300000000000000'));
     device.client!.dmaWrite(NOW, 0x20, from, 1, 3, done);
-    rig.port.only();
+    rig.port.oneMessage();
     // As the specification's table has it: a count of four bytes.
     rig.give(hex('0100 0c00 1c000000 01000000 00000000  2000000000000000 03000000'));
     expect(ends).toEqual([undefined, undefined]);
@@ -65,7 +65,7 @@ describe('the server asks', () => {
     expect(first.map((message) => message.view.getUint32(16, true))).toEqual([100, 4196]);
     rig.give(hex('0100 0c00 20000000 01000000 00000000  6410000000000000 0010000000000000'));
     // 10,000 − 8,192 = 1,808 = 0x710 bytes at 8,292 = 0x2064.
-    expect(Buffer.from(rig.port.only().bytes.subarray(16, 32))).toEqual(
+    expect(Buffer.from(rig.port.oneMessage().bytes.subarray(16, 32))).toEqual(
       Buffer.from(hex('6420000000000000 1007000000000000')),
     );
     rig.give(hex('0000 0c00 20000000 01000000 00000000  6400000000000000 0010000000000000'));
@@ -76,11 +76,11 @@ describe('the server asks', () => {
 
   test('an errno fails the transfer, and the session goes on', () => {
     device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
-    rig.port.only();
+    rig.port.oneMessage();
     rig.give(hex('0000 0b00 10000000 21000000 0e000000'));
     expect(ends).toEqual([Errno.EFAULT]);
     device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
-    rig.port.only();
+    rig.port.oneMessage();
     // The errno is optional.
     rig.give(hex('0100 0b00 10000000 21000000 00000000'));
     expect(ends).toEqual([Errno.EFAULT, Errno.EIO]);
@@ -90,7 +90,7 @@ describe('the server asks', () => {
   test('without an answer it fails after its time, and the answer then is for nobody', () => {
     const into = new Uint8Array(4);
     device.client!.dmaRead(NOW, 0, into, 0, 4, done);
-    rig.port.only();
+    rig.port.oneMessage();
     expect(rig.session.nextDeadlineNs()).toBe(4000e6);
     rig.at(3999);
     expect(ends).toEqual([]);
@@ -130,7 +130,7 @@ describe('the server asks', () => {
   ];
   test.each(lies)('an answer with %s ends the session', (_name, bytes) => {
     device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
-    rig.port.only();
+    rig.port.oneMessage();
     rig.give(bytes);
     expect(rig.ends).toHaveLength(1);
     expect(ends).toHaveLength(1);
@@ -139,7 +139,7 @@ describe('the server asks', () => {
 
   test('reads of regions are answered while DMA is under way', () => {
     device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
-    rig.port.only();
+    rig.port.oneMessage();
     const reply = rig.ask(
       hex('0500 0900 20000000 00000000 00000000  0000000000000000 00000000 04000000'),
     );
@@ -188,7 +188,7 @@ describe('the client answers', () => {
 
   test('golden: a read over two regions', () => {
     serve('0300 0b00 20000000 00000000 00000000  fe0f000000000000 0400000000000000');
-    expect(Buffer.from(port.only().bytes)).toEqual(
+    expect(Buffer.from(port.oneMessage().bytes)).toEqual(
       Buffer.from(
         hex('0300 0b00 24000000 01000000 00000000  fe0f000000000000 0400000000000000 feff0001'),
       ),
@@ -197,7 +197,7 @@ describe('the client answers', () => {
 
   test('golden: a write', () => {
     serve('0300 0c00 22000000 00000000 00000000  1000000000000000 0200000000000000 aabb');
-    expect(Buffer.from(port.only().bytes)).toEqual(
+    expect(Buffer.from(port.oneMessage().bytes)).toEqual(
       Buffer.from(hex('0300 0c00 20000000 01000000 00000000  1000000000000000 0200000000000000')),
     );
     expect(memory[0x10]).toBe(0xaa);
@@ -266,9 +266,9 @@ describe('the client answers', () => {
     expect(slow.serve(NOW, read)).toBeUndefined();
     expect(slow.serve(NOW, read)).toMatchObject({ errno: Errno.EBUSY });
     held[0]!.complete(NOW, Uint8Array.of(1, 2, 3, 4));
-    expect(port.only().flags).toBe(1);
+    expect(port.oneMessage().flags).toBe(1);
     slow.accesses.tick(100e6 as Nanos);
-    expect(port.only()).toMatchObject({ flags: 0x21, errno: Errno.ETIMEDOUT });
+    expect(port.oneMessage()).toMatchObject({ flags: 0x21, errno: Errno.ETIMEDOUT });
     held[1]!.complete(NOW, Uint8Array.of(1, 2, 3, 4));
     expect(port.sent).toEqual([]);
   });

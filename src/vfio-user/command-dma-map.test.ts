@@ -262,7 +262,7 @@ test('a transfer that is under way ends with EFAULT at DMA_UNMAP, whose answer w
   device.client!.dmaRead(0 as never, 0, buffer, 0, 64, (_now, refused) =>
     ends.push(refused?.errno),
   );
-  const request = rig.port.only();
+  const request = rig.port.oneMessage();
   expect(request.command).toBe(11);
   expect(rig.ask(unmap(0, 0x10_0000)).flags).toBe(1);
   expect(ends).toEqual([Errno.EFAULT]);

@@ -193,7 +193,7 @@ describe('a device that does not answer', () => {
     rig.at(4499);
     expect(rig.port.sent).toEqual([]);
     rig.at(4500);
-    expect(Buffer.from(rig.port.only().bytes.subarray(28))).toEqual(
+    expect(Buffer.from(rig.port.oneMessage().bytes.subarray(28))).toEqual(
       Buffer.from(hex('04000000 ffffffff')),
     );
     device.held[0]!.complete(NOW, new Uint8Array(4));
@@ -207,10 +207,10 @@ describe('a device that does not answer', () => {
     rig.give(hold(2));
     expect(rig.ask(read(0, 0, 4, 3)).id).toBe(3);
     device.held[1]!.complete(NOW, Uint8Array.of(9, 2, 2, 2, 2, 9), 1);
-    const second = rig.port.only();
+    const second = rig.port.oneMessage();
     expect([second.id, ...second.bytes.subarray(32)]).toEqual([2, 2, 2, 2, 2]);
     device.held[0]!.fail(NOW, Errno.EIO);
-    expect(rig.port.only()).toMatchObject({ id: 1, flags: 0x21, errno: Errno.EIO });
+    expect(rig.port.oneMessage()).toMatchObject({ id: 1, flags: 0x21, errno: Errno.EIO });
   });
 
   test('has so many reads at once, and the others get EBUSY', () => {
@@ -229,10 +229,10 @@ describe('a device that does not answer', () => {
     start({ accessTimeoutMs: 10 }, silent);
     rig.give(write(2, 0, Uint8Array.of(1)));
     rig.at(10);
-    expect(rig.port.only()).toMatchObject({ command: 10, flags: 1 });
+    expect(rig.port.oneMessage()).toMatchObject({ command: 10, flags: 1 });
     rig.give(hex('0700 0d00 10000000 00000000 00000000'));
     rig.at(20);
-    expectError(rig.port.only(), Errno.ETIMEDOUT);
+    expectError(rig.port.oneMessage(), Errno.ETIMEDOUT);
   });
 
   test('nothing is sent once the client has gone', () => {
