@@ -14,7 +14,7 @@ import { Msi } from '#pcie/msi';
 import { Msix } from '#pcie/msix';
 import type { DmaRegion } from '#vfio-user/dma-map';
 import { IRQ_INTX, IRQ_MSI, IRQ_MSIX } from '#vfio-user/irq-info';
-import { Errno } from '#vfio-user/refusal';
+import { type Done, Errno } from '#vfio-user/refusal';
 import { REGION_CONFIG } from '#vfio-user/region-info';
 import type {
   DeviceClient,
@@ -203,7 +203,7 @@ export class ExampleDevice implements ServedDevice {
       return;
     }
     status(STATUS_BUSY);
-    const done: Parameters<DeviceClient['dmaRead']>[5] = (_now, refused) => {
+    const done: Done = (_now, refused) => {
       status(refused === undefined ? STATUS_DONE : STATUS_ERROR | refused.errno);
       this.#raise(0);
     };

@@ -13,7 +13,7 @@ import {
 } from './dma-access.ts';
 import type { DmaMapRequest } from './dma-mapping.ts';
 import type { PeerPort } from './message-channel.ts';
-import { Command, errorReply, FLAG_NO_REPLY, type Message } from './message.ts';
+import { Command, errorReply, type Message, requestName, wantsReply } from './message.ts';
 import { PendingAccesses } from './pending-accesses.ts';
 import { Errno, Refusal } from './refusal.ts';
 
@@ -77,11 +77,11 @@ export class MemoryLending {
     const isWrite = message.command === Command.DMA_WRITE;
     const refused = this.#refuse(access.address, access.count, isWrite);
     if (refused !== undefined) return refused;
-    const name = { id: message.id, command: message.command };
-    const wantsReply = (message.flags & FLAG_NO_REPLY) === 0;
+    const name = requestName(message);
+    const isAwaited = wantsReply(message);
     const port = this.#port;
     const fail = (errno: number): void => {
-      if (wantsReply) port.send(errorReply(name, errno));
+      if (isAwaited) port.send(errorReply(name, errno));
     };
     const key = this.accesses.add(now, () => fail(Errno.ETIMEDOUT));
     const failed = (_now: Nanos, errno: number): void => {
@@ -90,15 +90,15 @@ export class MemoryLending {
     if (isWrite) {
       const bytes = message.bytes.subarray(DMA_DATA, DMA_DATA + access.count);
       const done = (): void => {
-        if (!this.accesses.take(key) || !wantsReply) return;
-        port.send(encodeDmaWriteReply(name, access));
+        if (!this.accesses.take(key) || !isAwaited) return;
+        port.send(encodeDmaWriteReply(name.id, access));
       };
       this.#target.write(now, { ...access, bytes, done, fail: failed });
       return undefined;
     }
     const complete = (_now: Nanos, bytes: Uint8Array, at = 0): void => {
-      if (!this.accesses.take(key) || !wantsReply) return;
-      const reply = encodeDmaReadReply(name, access);
+      if (!this.accesses.take(key) || !isAwaited) return;
+      const reply = encodeDmaReadReply(name.id, access);
       reply.set(bytes.subarray(at, at + access.count), DMA_DATA);
       port.send(reply);
     };

@@ -13,7 +13,8 @@ import { type DmaTarget, MemoryLending } from './client-memory.ts';
 import type { ClientSettings, DeviceDescription } from './client-options.ts';
 import { DeviceQuery } from './device-query.ts';
 import { type DmaMapRequest, encodeDmaMap, encodeDmaUnmap } from './dma-mapping.ts';
-import type { FdOperations } from './fd-operations.ts';
+import { closeAll, type FdOperations } from './fd-operations.ts';
+import { IRQ_INTX } from './irq-info.ts';
 import { IrqReceiver, type OnIrq } from './irq-receiver.ts';
 import { encodeIrqSet, type IrqSet } from './irq-set.ts';
 import type { ChannelUser, PeerPort } from './message-channel.ts';
@@ -21,17 +22,17 @@ import {
   Command,
   commandName,
   errorReply,
-  FLAG_NO_REPLY,
+  isCommand,
   isReply,
   type Message,
   newMessage,
   parseMessage,
   TYPE_COMMAND,
-  TYPE_MASK,
+  wantsReply,
 } from './message.ts';
 import { PendingRequests, type ReplyHandler } from './pending-requests.ts';
-import { Errno, Refusal } from './refusal.ts';
-import { type Done, type ReadDone, RegionClient, type SendRequest } from './region-client.ts';
+import { type Done, Errno, Refusal } from './refusal.ts';
+import { type ReadDone, RegionClient, type SendRequest } from './region-client.ts';
 import {
   type Capabilities,
   decodeVersion,
@@ -42,6 +43,7 @@ import {
   MINOR,
 } from './version.ts';
 
+/** Room for the fields around the data of the largest message, and for the areas of a region. */
 const OVERHEAD_BYTES = 8192;
 
 export interface ClientSessionOptions {
@@ -179,7 +181,7 @@ export class ClientSession implements ChannelUser, Timed {
 
   /** Lets INTx fire again; it fires at once if the device still asserts it. */
   unmaskIntx(now: Nanos, done: Done): void {
-    const set: IrqSet = { index: 0, start: 0, count: 1, data: 'none', action: 'unmask' };
+    const set: IrqSet = { index: IRQ_INTX, start: 0, count: 1, data: 'none', action: 'unmask' };
     this.#setIrqs(now, set, [], done);
   }
 
@@ -192,16 +194,16 @@ export class ClientSession implements ChannelUser, Timed {
   message(now: Nanos, bytes: Uint8Array, fds: readonly number[], fdsLost: boolean): void {
     const message = parseMessage(bytes);
     if (this.#ended) {
-      this.#closeFds(fds);
+      closeAll(this.#options.fds, fds);
     } else if (isReply(message)) {
       const takesFds = this.#pending.takesFds(message);
-      if (!takesFds) this.#closeFds(fds);
+      if (!takesFds) closeAll(this.#options.fds, fds);
       const wrong = this.#pending.reply(now, message, takesFds ? fds : []);
       if (wrong !== undefined) this.#fault(now, wrong.reason);
       else if (fdsLost) this.#fault(now, 'it sends more descriptors than are taken');
     } else {
-      this.#closeFds(fds);
-      if ((message.flags & TYPE_MASK) === TYPE_COMMAND) this.#command(now, message, fds.length > 0);
+      closeAll(this.#options.fds, fds);
+      if (isCommand(message)) this.#command(now, message, fds.length > 0);
       else this.#fault(now, 'it sent a message that is neither command nor reply');
     }
     this.#options.deadlineMoved();
@@ -234,7 +236,7 @@ export class ClientSession implements ChannelUser, Timed {
     const query = new DeviceQuery({
       request: this.#request,
       keepFd: (index, fd) => this.#regionFds.set(index, fd),
-      closeFds: (fds) => this.#closeFds(fds),
+      closeFds: (fds) => closeAll(this.#options.fds, fds),
       done: (then, found) => {
         if (found instanceof Refusal) {
           this.#fault(then, found.reason);
@@ -271,7 +273,7 @@ export class ClientSession implements ChannelUser, Timed {
     else if (hadFds) refused = new Refusal(Errno.EINVAL, 'a DMA message with descriptors');
     else refused = this.#lending.serve(now, message);
     if (refused === undefined) return;
-    if ((message.flags & FLAG_NO_REPLY) === 0) this.#port.send(errorReply(message, refused.errno));
+    if (wantsReply(message)) this.#port.send(errorReply(message, refused.errno));
     this.#options.settings.onRefused?.(now, command, refused);
   }
 
@@ -285,13 +287,9 @@ export class ClientSession implements ChannelUser, Timed {
     this.#lending.accesses.abort();
     this.#pending.abort(now, reason);
     this.#irqs.close();
-    this.#closeFds([...this.#regionFds.values()]);
+    closeAll(this.#options.fds, this.#regionFds.values());
     this.#regionFds.clear();
     this.#options.onEnd(now, reason);
-  }
-
-  #closeFds(fds: readonly number[]): void {
-    for (const fd of fds) this.#options.fds.close(fd);
   }
 }
 

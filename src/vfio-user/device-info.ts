@@ -33,7 +33,7 @@ export function encodeDeviceInfoRequest(id: number): Uint8Array {
 }
 
 export function refuseDeviceInfoRequest(message: Message): Refusal | undefined {
-  return refuseShort(message, INFO_BYTES) ?? refuseArgsz(message, INFO_BYTES);
+  return refuseArgsz(message, INFO_BYTES);
 }
 
 /** As long a structure as the request's, 16 to 24 bytes: some clients read just that many. */

@@ -6,13 +6,14 @@ import type { Nanos } from '#base/units';
 import type { DeviceDescription } from './client-options.ts';
 import { decodeDeviceInfoReply, type DeviceInfo, encodeDeviceInfoRequest } from './device-info.ts';
 import { decodeIrqInfoReply, encodeIrqInfoRequest, IRQ_MSIX } from './irq-info.ts';
-import { Command } from './message.ts';
+import { Command, type Message } from './message.ts';
 import type { ReplyHandler } from './pending-requests.ts';
 import { Errno, Refusal } from './refusal.ts';
 import type { SendRequest } from './region-client.ts';
 import {
   decodeRegionInfoReply,
   encodeRegionInfoRequest,
+  MAX_REGION_INFO_BYTES,
   regionInfoBytesNeeded,
   type RegionInfo,
 } from './region-info.ts';
@@ -22,8 +23,6 @@ const MAX_OF_EACH = 64;
 /** MSI-X has at most 2048 vectors, MSI 32, all others one. */
 const MAX_MSIX = 2048;
 const MAX_OTHER_IRQS = 32;
-/** Room for 256 areas that can be mapped. */
-const REGION_INFO_ROOM = 32 + 16 + 256 * 16;
 
 export interface DeviceQueryOptions {
   readonly request: SendRequest;
@@ -64,7 +63,7 @@ export class DeviceQuery {
     const { request } = this.#options;
     for (let index = 0; index < info.regions; index++) {
       const encode = (id: number): Uint8Array =>
-        encodeRegionInfoRequest(id, index, REGION_INFO_ROOM);
+        encodeRegionInfoRequest(id, index, MAX_REGION_INFO_BYTES);
       const handler: ReplyHandler = (then, reply, fds) => {
         const region = this.#region(index, reply, fds);
         if (!(region instanceof Refusal)) this.#regions[index] = region;
@@ -83,18 +82,14 @@ export class DeviceQuery {
     }
   }
 
-  #region(
-    index: number,
-    reply: Parameters<ReplyHandler>[1],
-    fds: readonly number[],
-  ): RegionInfo | Refusal {
+  #region(index: number, reply: Message | Refusal, fds: readonly number[]): RegionInfo | Refusal {
     const { keepFd, closeFds } = this.#options;
     const region = reply instanceof Refusal ? reply : decodeRegionInfoReply(reply, index);
     const [fd] = fds;
     const keeps = fd !== undefined && !(region instanceof Refusal) && region.mmap && !this.#isDone;
     closeFds(keeps ? fds.slice(1) : fds);
     if (keeps) keepFd(index, fd);
-    if (!(reply instanceof Refusal) && regionInfoBytesNeeded(reply) > REGION_INFO_ROOM) {
+    if (!(reply instanceof Refusal) && regionInfoBytesNeeded(reply) > MAX_REGION_INFO_BYTES) {
       return new Refusal(Errno.EINVAL, `region ${index} has too many parts`);
     }
     return region;

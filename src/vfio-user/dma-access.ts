@@ -11,7 +11,6 @@ import {
   payloadBytes,
   readU64,
   refuseLength,
-  type RequestName,
   refuseShort,
   TYPE_COMMAND,
   TYPE_REPLY,
@@ -64,13 +63,13 @@ export function encodeDmaWrite(
 }
 
 /** The reply to a read, whose `count` bytes of data the caller puts at `DMA_DATA`. */
-export function encodeDmaReadReply(request: RequestName, access: DmaAccess): Uint8Array {
+export function encodeDmaReadReply(id: number, access: DmaAccess): Uint8Array {
   const { address, count } = access;
-  return dmaMessage(request.id, Command.DMA_READ, TYPE_REPLY, address, count, count);
+  return dmaMessage(id, Command.DMA_READ, TYPE_REPLY, address, count, count);
 }
 
-export function encodeDmaWriteReply(request: RequestName, access: DmaAccess): Uint8Array {
-  return dmaMessage(request.id, Command.DMA_WRITE, TYPE_REPLY, access.address, access.count, 0);
+export function encodeDmaWriteReply(id: number, access: DmaAccess): Uint8Array {
+  return dmaMessage(id, Command.DMA_WRITE, TYPE_REPLY, access.address, access.count, 0);
 }
 
 /** Whether `reply` answers a DMA request of `count` bytes at `address` and has what it should. */

@@ -11,12 +11,9 @@ import { DMA_DATA, encodeDmaRead, encodeDmaWrite, isDmaReply } from './dma-acces
 import type { DmaMap, DmaRegion } from './dma-map.ts';
 import type { FdOperations } from './fd-operations.ts';
 import type { PeerPort } from './message-channel.ts';
-import { Command } from './message.ts';
+import { Command, type Message } from './message.ts';
 import type { PendingRequests } from './pending-requests.ts';
-import { Errno, Refusal } from './refusal.ts';
-
-/** Called once, maybe within the call that began the transfer. `refused` undefined: all bytes went. */
-export type DmaDone = (now: Nanos, refused: Refusal | undefined) => void;
+import { type Done, Errno, Refusal } from './refusal.ts';
 
 export interface DmaEngineOptions {
   readonly map: DmaMap;
@@ -32,7 +29,7 @@ export interface DmaEngineOptions {
 interface Transfer {
   readonly isWrite: boolean;
   readonly serial: number;
-  readonly done: DmaDone;
+  readonly done: Done;
   /** Pieces that have neither been answered nor dropped. */
   left: number;
   refused: Refusal | undefined;
@@ -52,7 +49,7 @@ export class DmaEngine {
   readonly #options: DmaEngineOptions;
   /** The largest count of a message; what the peer says it takes. */
   maxMessageBytes = 4096;
-  readonly #queue: Piece[] = [];
+  #queue: Piece[] = [];
   readonly #out = new Set<Piece>();
   /** Writes with pieces left, by serial number, ascending. */
   readonly #writes = new Map<number, Transfer>();
@@ -70,7 +67,7 @@ export class DmaEngine {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void {
     this.#begin(now, false, address, bytes, at, count, done);
   }
@@ -82,7 +79,7 @@ export class DmaEngine {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void {
     this.#begin(now, true, address, bytes, at, count, done);
   }
@@ -97,7 +94,7 @@ export class DmaEngine {
   drop(now: Nanos, region: DmaRegion): void {
     const refused = new Refusal(Errno.EFAULT, 'the memory has been taken back');
     const dropped = this.#queue.filter((piece) => piece.region === region);
-    for (const piece of dropped) this.#queue.splice(this.#queue.indexOf(piece), 1);
+    if (dropped.length > 0) this.#queue = this.#queue.filter((piece) => piece.region !== region);
     for (const piece of this.#out) if (piece.region === region) dropped.push(piece);
     for (const piece of dropped) {
       this.#out.delete(piece);
@@ -121,7 +118,7 @@ export class DmaEngine {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void {
     const refused = this.#refuse(isWrite, address, count);
     if (refused !== undefined) {
@@ -224,7 +221,7 @@ export class DmaEngine {
     }
   }
 
-  #answered(now: Nanos, piece: Piece, reply: Parameters<typeof isDmaReply>[0] | Refusal): void {
+  #answered(now: Nanos, piece: Piece, reply: Message | Refusal): void {
     const { address, bytes, at, count, transfer } = piece;
     if (reply instanceof Refusal) {
       this.#ended(now, piece, reply);

@@ -91,10 +91,6 @@ export class DmaMap {
     this.#options = options;
   }
 
-  get size(): number {
-    return this.#intervals.size;
-  }
-
   /** By ascending address. */
   *regions(): Generator<DmaRegion> {
     for (let place = 0; place < this.#intervals.size; place++) {

@@ -12,7 +12,6 @@ import {
   readU64,
   refuseArgsz,
   refuseLength,
-  refuseShort,
   TYPE_COMMAND,
   TYPE_REPLY,
   viewOf,
@@ -83,7 +82,7 @@ export function encodeDmaMap(id: number, request: DmaMapRequest): Uint8Array {
 
 /** EOPNOTSUPP for the bitmap of dirty pages, which is of migration. */
 export function decodeDmaUnmap(message: Message): DmaUnmapRequest | Refusal {
-  const refused = refuseShort(message, UNMAP_BYTES) ?? refuseArgsz(message, UNMAP_BYTES);
+  const refused = refuseArgsz(message, UNMAP_BYTES);
   if (refused !== undefined) return refused;
   const { view } = message;
   const flags = view.getUint32(HEADER_BYTES + 4, true);

@@ -56,3 +56,7 @@ export interface FdOperations {
   adoptEventFd(fd: number): EventFd;
   createEventFd(): EventFd;
 }
+
+export function closeAll(operations: FdOperations, fds: Iterable<number>): void {
+  for (const fd of fds) operations.close(fd);
+}

@@ -1,11 +1,10 @@
 /** A client as the device sees it: transfers, interrupts, and a way to end it. */
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
-import type { DmaDone } from './dma-engine.ts';
 import type { DmaRegion } from './dma-map.ts';
 import type { IrqLines } from './irq-lines.ts';
 import type { MemoryServer } from './memory-server.ts';
-import { Errno, Refusal } from './refusal.ts';
+import { type Done, Errno, Refusal } from './refusal.ts';
 import type { DeviceClient } from './served-device.ts';
 
 export interface GuestAccessOptions {
@@ -29,7 +28,7 @@ export class GuestAccess implements DeviceClient {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void {
     assert(at >= 0 && at + count <= bytes.length, 'room for what is read');
     if (this.#isGone(now, done)) return;
@@ -43,7 +42,7 @@ export class GuestAccess implements DeviceClient {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void {
     assert(at >= 0 && at + count <= bytes.length, 'the bytes to write');
     if (this.#isGone(now, done)) return;
@@ -69,7 +68,7 @@ export class GuestAccess implements DeviceClient {
     this.#options.disconnect(now, reason);
   }
 
-  #isGone(now: Nanos, done: DmaDone): boolean {
+  #isGone(now: Nanos, done: Done): boolean {
     if (this.#options.isServing()) return false;
     done(now, new Refusal(Errno.ECONNRESET, 'the client is gone'));
     return true;

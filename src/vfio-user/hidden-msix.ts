@@ -37,13 +37,13 @@ export class HiddenMsix {
     return undefined;
   }
 
-  /** Corrects `count` bytes at `at` in `bytes` that were read at `offset` of the configuration space. */
-  patch(offset: number, bytes: Uint8Array, at: number, count: number): void {
+  /** Corrects `bytes` that were read at `offset` of the configuration space. */
+  patch(offset: number, bytes: Uint8Array): void {
     const link = this.#link - offset;
-    if (link >= 0 && link < count) bytes[at + link] = this.#next;
+    if (link >= 0 && link < bytes.length) bytes[link] = this.#next;
     const from = Math.max(0, this.#at - offset);
-    const to = Math.min(count, this.#at + MSIX_BYTES - offset);
-    if (from < to) bytes.fill(0, at + from, at + to);
+    const to = Math.min(bytes.length, this.#at + MSIX_BYTES - offset);
+    if (from < to) bytes.fill(0, from, to);
   }
 
   /** Whether a write of `count` bytes at `offset` touches the capability. */

@@ -64,7 +64,7 @@ export function encodeIrqInfoRequest(id: number, index: number): Uint8Array {
 
 /** The index asked for. */
 export function decodeIrqInfoRequest(message: Message): number | Refusal {
-  const refused = refuseShort(message, INFO_BYTES) ?? refuseArgsz(message, INFO_BYTES);
+  const refused = refuseArgsz(message, INFO_BYTES);
   if (refused !== undefined) return refused;
   const index = message.view.getUint32(HEADER_BYTES + 8, true);
   if (index < IRQ_COUNT) return index;

@@ -3,7 +3,7 @@
  * masks itself when it fires (VFIO_IRQ_INFO_AUTOMASKED) and fires again at unmask if it is still
  * asserted; the message types have no mask here, that is the guest's in configuration space.
  */
-import type { EventFd, FdOperations } from './fd-operations.ts';
+import { closeAll, type EventFd, type FdOperations } from './fd-operations.ts';
 import { IRQ_COUNT, IRQ_INTX, type IrqCounts, irqCount } from './irq-info.ts';
 import type { IrqSet } from './irq-set.ts';
 import { Errno, Refusal } from './refusal.ts';
@@ -25,15 +25,6 @@ export class IrqLines {
   /** How many interrupts of type `index` there are. */
   readonly total = (index: number): number => irqCount(this.#counts, index);
 
-  /** Whether interrupt `vector` of type `index` goes anywhere. */
-  isEnabled(index: number, vector: number): boolean {
-    return this.#triggers[index]?.has(vector) ?? false;
-  }
-
-  get intxMasked(): boolean {
-    return this.#masked;
-  }
-
   /** Fires one message interrupt. False, and nothing happens, while the client has not enabled it. */
   trigger(index: number, vector: number): boolean {
     const eventFd = this.#triggers[index]?.get(vector);
@@ -51,7 +42,7 @@ export class IrqLines {
   apply(set: IrqSet, fds: readonly number[]): Refusal | undefined {
     const refused = this.#refuse(set, fds);
     if (refused !== undefined) {
-      for (const fd of fds) this.#fds.close(fd);
+      closeAll(this.#fds, fds);
       return refused;
     }
     if (set.data === 'eventfd') this.#connect(set, fds);

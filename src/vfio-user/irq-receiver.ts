@@ -2,16 +2,11 @@
 import type { Nanos } from '#base/units';
 import type { EventFd, FdOperations } from './fd-operations.ts';
 import type { IrqSet } from './irq-set.ts';
-import type { Refusal } from './refusal.ts';
+import type { Done, Refusal } from './refusal.ts';
 
 export type OnIrq = (vector: number) => void;
 
-type SendSet = (
-  now: Nanos,
-  set: IrqSet,
-  fds: readonly number[],
-  done: (now: Nanos, refused: Refusal | undefined) => void,
-) => void;
+type SendSet = (now: Nanos, set: IrqSet, fds: readonly number[], done: Done) => void;
 
 export class IrqReceiver {
   readonly #fds: FdOperations;
@@ -24,14 +19,7 @@ export class IrqReceiver {
   }
 
   /** Gives the server an eventfd for each interrupt, in as many messages as `maxFds` asks for. */
-  enable(
-    now: Nanos,
-    index: number,
-    count: number,
-    maxFds: number,
-    onIrq: OnIrq,
-    done: (now: Nanos, refused: Refusal | undefined) => void,
-  ): void {
+  enable(now: Nanos, index: number, count: number, maxFds: number, onIrq: OnIrq, done: Done): void {
     this.#release(index);
     const eventFds = Array.from({ length: count }, (_, vector) => {
       const eventFd = this.#fds.createEventFd();
@@ -55,11 +43,7 @@ export class IrqReceiver {
     }
   }
 
-  disable(
-    now: Nanos,
-    index: number,
-    done: (now: Nanos, refused: Refusal | undefined) => void,
-  ): void {
+  disable(now: Nanos, index: number, done: Done): void {
     this.#release(index);
     const set: IrqSet = { index, start: 0, count: 0, data: 'none', action: 'trigger' };
     this.#send(now, set, [], done);

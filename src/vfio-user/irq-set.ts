@@ -9,7 +9,6 @@ import {
   newMessage,
   payloadBytes,
   refuseArgsz,
-  refuseShort,
   TYPE_COMMAND,
   viewOf,
 } from './message.ts';
@@ -38,7 +37,7 @@ export interface IrqSet {
 
 /** Refuses another range than [0, 0) or one inside the `total(index)` interrupts of the type. */
 export function decodeIrqSet(message: Message, total: (index: number) => number): IrqSet | Refusal {
-  const refused = refuseShort(message, FIXED_BYTES) ?? refuseArgsz(message, FIXED_BYTES);
+  const refused = refuseArgsz(message, FIXED_BYTES);
   if (refused !== undefined) return refused;
   const { view, bytes } = message;
   const flags = view.getUint32(HEADER_BYTES + 4, true);

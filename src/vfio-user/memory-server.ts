@@ -6,7 +6,7 @@ import type { Nanos } from '#base/units';
 import { DmaEngine, type DmaEngineOptions } from './dma-engine.ts';
 import { DmaMap, type DmaRegion } from './dma-map.ts';
 import { decodeDmaMap, decodeDmaUnmap } from './dma-mapping.ts';
-import type { FdOperations } from './fd-operations.ts';
+import { closeAll, type FdOperations } from './fd-operations.ts';
 import type { Message } from './message.ts';
 import { Errno, Refusal } from './refusal.ts';
 import type { ServedDevice } from './served-device.ts';
@@ -38,7 +38,7 @@ export class MemoryServer {
   add(now: Nanos, message: Message, fds: readonly number[]): Refusal | undefined {
     const request = decodeDmaMap(message);
     if (request instanceof Refusal || fds.length > 1) {
-      for (const fd of fds) this.#fds.close(fd);
+      closeAll(this.#fds, fds);
       if (request instanceof Refusal) return request;
       return new Refusal(Errno.EINVAL, `DMA_MAP with ${fds.length} descriptors`);
     }

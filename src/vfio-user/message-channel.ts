@@ -9,7 +9,7 @@ import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
-import type { FdOperations } from './fd-operations.ts';
+import { closeAll, type FdOperations } from './fd-operations.ts';
 import { MessageAssembler } from './message-assembler.ts';
 import { type UnixFdSocket, WOULD_BLOCK } from './unix-fd-socket.ts';
 
@@ -186,7 +186,7 @@ export class MessageChannel implements PeerPort {
       user.message(now, bytes, fds, fdsLost);
       return;
     }
-    this.#closeAll(fds);
+    closeAll(this.#options.fds, fds);
     user.badSize(now, bytes);
     this.#gone('the peer sent a message of a length that cannot be');
   }
@@ -194,7 +194,7 @@ export class MessageChannel implements PeerPort {
   #keepFds(): void {
     if (this.#socket.fdsLost) this.#fdsLost = true;
     while (this.#fds.length > this.#options.maxFds) {
-      this.#closeAll(this.#fds.splice(-1));
+      closeAll(this.#options.fds, this.#fds.splice(-1));
       this.#fdsLost = true;
     }
   }
@@ -209,7 +209,7 @@ export class MessageChannel implements PeerPort {
         return;
       }
       if (went === WOULD_BLOCK) break;
-      this.#closeAll(next.fds);
+      closeAll(this.#options.fds, next.fds);
       next.fds = [];
       next.offset += went;
       if (next.offset < next.bytes.length) continue;
@@ -251,14 +251,10 @@ export class MessageChannel implements PeerPort {
     this.#ended = true;
     // What a refused peer is told last goes as far as there is room.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      this.#closeAll(next.fds);
+      closeAll(this.#options.fds, next.fds);
     }
-    this.#closeAll(this.#fds);
+    closeAll(this.#options.fds, this.#fds);
     this.#fds = [];
     this.#socket.close();
-  }
-
-  #closeAll(fds: readonly number[]): void {
-    for (const fd of fds) this.#options.fds.close(fd);
   }
 }

@@ -32,7 +32,7 @@ export const Command = {
 
 export type Command = (typeof Command)[keyof typeof Command];
 
-export const TYPE_MASK = 0xf;
+const TYPE_MASK = 0xf;
 export const TYPE_COMMAND = 0;
 export const TYPE_REPLY = 1;
 export const FLAG_NO_REPLY = 0x10;
@@ -63,6 +63,15 @@ export function payloadBytes(message: Message): number {
 
 export function isReply(message: Message): boolean {
   return (message.flags & TYPE_MASK) === TYPE_REPLY;
+}
+
+export function isCommand(message: Message): boolean {
+  return (message.flags & TYPE_MASK) === TYPE_COMMAND;
+}
+
+/** Whether whoever sent this command waits for its reply. */
+export function wantsReply(command: Message): boolean {
+  return (command.flags & FLAG_NO_REPLY) === 0;
 }
 
 /** The size field of a header, which is the first the receiver needs. */
@@ -106,6 +115,10 @@ export function newMessage(
 /** What of a request its reply repeats; it may outlive the message. */
 export type RequestName = Pick<Message, 'id' | 'command'>;
 
+export function requestName({ id, command }: Message): RequestName {
+  return { id, command };
+}
+
 /** A reply without payload. */
 export function emptyReply(request: RequestName): Uint8Array {
   return newMessage(request.id, request.command, TYPE_REPLY, 0);
@@ -140,8 +153,10 @@ export function refuseShort(message: Message, least: number): Refusal | undefine
   );
 }
 
-/** EINVAL when `argsz`, the first field of the payload, is below `least`. The payload is long enough. */
+/** EINVAL when the payload, or the `argsz` that it begins with, is below `least` bytes. */
 export function refuseArgsz(message: Message, least: number): Refusal | undefined {
+  const short = refuseShort(message, least);
+  if (short !== undefined) return short;
   const argsz = message.view.getUint32(HEADER_BYTES, true);
   if (argsz >= least) return undefined;
   return new Refusal(

@@ -28,10 +28,6 @@ export class PendingAccesses {
     this.#limit = limit;
   }
 
-  get size(): number {
-    return this.#accesses.size;
-  }
-
   get isFull(): boolean {
     return this.#accesses.size >= this.#limit;
   }

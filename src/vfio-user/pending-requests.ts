@@ -33,10 +33,6 @@ export class PendingRequests {
     this.#timeoutNs = timeoutNs;
   }
 
-  get size(): number {
-    return this.#pending.size;
-  }
-
   /** The identifier to send a request of `command` with; undefined when all are in use. */
   add(now: Nanos, command: number, done: ReplyHandler, takesFds = false): number | undefined {
     if (this.#pending.size + this.#late.size >= IDS) return undefined;

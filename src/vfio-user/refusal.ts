@@ -3,6 +3,8 @@
  * a peer's fault and therefore a value; nothing is thrown for it.
  */
 
+import type { Nanos } from '#base/units';
+
 /** Linux errno values (asm-generic/errno.h), as they go over the wire. */
 export const Errno = {
   ENOENT: 2,
@@ -30,6 +32,12 @@ export class Refusal {
     this.reason = reason;
   }
 }
+
+/**
+ * Called once, maybe within the call that began what it is the end of. `refused` undefined: all of it
+ * has been done.
+ */
+export type Done = (now: Nanos, refused: Refusal | undefined) => void;
 
 /** `EINVAL (22)`, or the bare number of an errno without a name here. */
 export function errnoText(errno: number): string {

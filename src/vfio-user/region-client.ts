@@ -4,7 +4,7 @@ import type { Nanos } from '#base/units';
 import type { PeerPort } from './message-channel.ts';
 import { Command, commandName, FLAG_NO_REPLY, type Message } from './message.ts';
 import type { ReplyHandler } from './pending-requests.ts';
-import { Errno, Refusal } from './refusal.ts';
+import { type Done, Errno, Refusal } from './refusal.ts';
 import {
   encodeRegionRead,
   encodeRegionWrite,
@@ -12,9 +12,6 @@ import {
   REGION_DATA,
   type RegionRange,
 } from './region-access.ts';
-
-/** `refused` undefined: it has been done. */
-export type Done = (now: Nanos, refused: Refusal | undefined) => void;
 
 /** `bytes` are valid during the call. */
 export type ReadDone = (now: Nanos, bytes: Uint8Array | Refusal) => void;

@@ -38,6 +38,9 @@ const AREA_BYTES = 16;
 const MAX_AREAS = 256;
 const MAX_CAPABILITIES = 16;
 
+/** Room for a reply with as many areas as are taken. */
+export const MAX_REGION_INFO_BYTES = INFO_BYTES + SPARSE_FIXED_BYTES + AREA_BYTES * MAX_AREAS;
+
 export interface Area {
   readonly offset: number;
   readonly sizeBytes: number;
@@ -65,7 +68,7 @@ export function encodeRegionInfoRequest(id: number, index: number, argsz: number
 
 /** The index asked for. */
 export function decodeRegionInfoRequest(message: Message): number | Refusal {
-  const refused = refuseShort(message, INFO_BYTES) ?? refuseArgsz(message, INFO_BYTES);
+  const refused = refuseArgsz(message, INFO_BYTES);
   if (refused !== undefined) return refused;
   const index = message.view.getUint32(HEADER_BYTES + 8, true);
   if (index < REGION_COUNT) return index;

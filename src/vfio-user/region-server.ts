@@ -9,10 +9,10 @@ import type { PeerPort } from './message-channel.ts';
 import {
   emptyReply,
   errorReply,
-  FLAG_NO_REPLY,
   type Message,
   refuseLength,
-  type RequestName,
+  requestName,
+  wantsReply,
 } from './message.ts';
 import { PendingAccesses } from './pending-accesses.ts';
 import { Errno, Refusal } from './refusal.ts';
@@ -27,7 +27,7 @@ import {
   type RegionWrite,
 } from './region-access.ts';
 import { REGION_CONFIG } from './region-info.ts';
-import type { RegionRead, ServedDevice } from './served-device.ts';
+import { hidesMsix, type ResetAccess, type ServedDevice } from './served-device.ts';
 import type { ServerSettings } from './server-options.ts';
 
 export class RegionServer {
@@ -43,8 +43,8 @@ export class RegionServer {
     this.#settings = settings;
     const { accessTimeoutMs, maxPendingAccesses } = settings;
     this.accesses = new PendingAccesses(accessTimeoutMs * 1e6, maxPendingAccesses);
-    const { msix, config } = device.spec;
-    const hides = (msix ?? 'hide') === 'hide' && config !== undefined;
+    const { config } = device.spec;
+    const hides = hidesMsix(device.spec) && config !== undefined;
     this.#hidden = hides ? HiddenMsix.find(config) : undefined;
   }
 
@@ -53,10 +53,26 @@ export class RegionServer {
     if (range instanceof Refusal) return range;
     const refused = this.#refuse(range, false);
     if (refused !== undefined) return refused;
-    if (!answers(message)) return new Refusal(Errno.EINVAL, 'a read that wants no reply');
-    const name = nameOf(message);
+    if (!wantsReply(message)) return new Refusal(Errno.EINVAL, 'a read that wants no reply');
+    const name = requestName(message);
     const hidden = range.region === REGION_CONFIG ? this.#hidden : undefined;
-    this.#device.read(now, new ReadAccess(now, name, range, this.accesses, this.#port, hidden));
+    const key = this.accesses.add(now, () => {
+      this.#port.send(encodeRegionReadReply(name.id, range).fill(0xff, REGION_DATA));
+    });
+    this.#device.read(now, {
+      ...range,
+      complete: (_now, bytes, at = 0) => {
+        assert(bytes.length - at >= range.count, 'as many bytes as were asked for');
+        if (!this.accesses.take(key)) return;
+        const reply = encodeRegionReadReply(name.id, range);
+        reply.set(bytes.subarray(at, at + range.count), REGION_DATA);
+        hidden?.patch(range.offset, reply.subarray(REGION_DATA));
+        this.#port.send(reply);
+      },
+      fail: (_now, errno) => {
+        if (this.accesses.take(key)) this.#port.send(errorReply(name, errno));
+      },
+    });
     return undefined;
   }
 
@@ -66,12 +82,12 @@ export class RegionServer {
     const refused = this.#refuse(range, true);
     if (refused !== undefined) return refused;
     const bytes = message.bytes.subarray(REGION_DATA, REGION_DATA + range.count);
-    const name = nameOf(message);
+    const name = requestName(message);
     const answer = (errno: number): void => {
       const reply = errno === 0 ? encodeRegionWriteReply(name.id, range) : errorReply(name, errno);
       this.#port.send(reply);
     };
-    this.#give(now, { ...range, bytes }, answers(message) ? answer : undefined);
+    this.#give(now, { ...range, bytes }, wantsReply(message) ? answer : undefined);
     return undefined;
   }
 
@@ -84,7 +100,7 @@ export class RegionServer {
       if (refused !== undefined) return refused;
     }
     for (const write of writes) this.#give(now, write, undefined);
-    if (answers(message)) {
+    if (wantsReply(message)) {
       this.#port.send(encodeRegionWriteMultiReply(message.id, writes.length));
     }
     return undefined;
@@ -97,17 +113,13 @@ export class RegionServer {
       return new Refusal(Errno.EOPNOTSUPP, 'the device takes no reset');
     }
     if (this.accesses.isFull) return new Refusal(Errno.EBUSY, 'too many accesses at once');
-    const name = nameOf(message);
-    const answered = answers(message);
+    const name = requestName(message);
+    const answered = wantsReply(message);
     const answer = (errno: number): void => {
       if (!answered) return;
       this.#port.send(errno === 0 ? emptyReply(name) : errorReply(name, errno));
     };
-    const key = this.accesses.add(now, () => answer(Errno.ETIMEDOUT));
-    this.#device.reset(now, {
-      done: () => this.accesses.take(key) && answer(0),
-      fail: (_now, errno) => this.accesses.take(key) && answer(errno),
-    });
+    this.#device.reset(now, this.#answerable(now, answer, Errno.ETIMEDOUT));
     return undefined;
   }
 
@@ -139,67 +151,17 @@ export class RegionServer {
       this.#device.write(now, { ...write, done: ignored, fail: ignored });
       return;
     }
-    const key = this.accesses.add(now, () => answer(0));
-    this.#device.write(now, {
-      ...write,
+    this.#device.write(now, { ...write, ...this.#answerable(now, answer, 0) });
+  }
+
+  /** Has `answer` called once: with what the device says, or at the deadline with `late`. */
+  #answerable(now: Nanos, answer: (errno: number) => void, late: number): ResetAccess {
+    const key = this.accesses.add(now, () => answer(late));
+    return {
       done: () => this.accesses.take(key) && answer(0),
       fail: (_now, errno) => this.accesses.take(key) && answer(errno),
-    });
+    };
   }
 }
 
 function ignored(): void {}
-
-function answers(message: Message): boolean {
-  return (message.flags & FLAG_NO_REPLY) === 0;
-}
-
-/** The message itself is gone by the time of the answer. */
-function nameOf(message: Message): RequestName {
-  return { id: message.id, command: message.command };
-}
-
-class ReadAccess implements RegionRead {
-  readonly region: number;
-  readonly offset: number;
-  readonly count: number;
-  readonly #name: RequestName;
-  readonly #accesses: PendingAccesses;
-  readonly #port: PeerPort;
-  readonly #hidden: HiddenMsix | undefined;
-  readonly #key: number;
-
-  constructor(
-    now: Nanos,
-    name: RequestName,
-    range: RegionRange,
-    accesses: PendingAccesses,
-    port: PeerPort,
-    hidden: HiddenMsix | undefined,
-  ) {
-    this.region = range.region;
-    this.offset = range.offset;
-    this.count = range.count;
-    this.#name = name;
-    this.#accesses = accesses;
-    this.#port = port;
-    this.#hidden = hidden;
-    this.#key = accesses.add(now, () => {
-      const reply = encodeRegionReadReply(name.id, this);
-      port.send(reply.fill(0xff, REGION_DATA));
-    });
-  }
-
-  complete(_now: Nanos, bytes: Uint8Array, at = 0): void {
-    assert(bytes.length - at >= this.count, 'as many bytes as were asked for');
-    if (!this.#accesses.take(this.#key)) return;
-    const reply = encodeRegionReadReply(this.#name.id, this);
-    reply.set(bytes.subarray(at, at + this.count), REGION_DATA);
-    this.#hidden?.patch(this.offset, reply, REGION_DATA, this.count);
-    this.#port.send(reply);
-  }
-
-  fail(_now: Nanos, errno: number): void {
-    if (this.#accesses.take(this.#key)) this.#port.send(errorReply(this.#name, errno));
-  }
-}

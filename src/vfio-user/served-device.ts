@@ -3,9 +3,9 @@
  * is completed within the call that brings it, or later; a transfer ends with a call.
  */
 import type { Nanos } from '#base/units';
-import type { DmaDone } from './dma-engine.ts';
 import type { DmaRegion } from './dma-map.ts';
 import type { IrqCounts } from './irq-info.ts';
+import type { Done } from './refusal.ts';
 import type { Area } from './region-info.ts';
 
 export interface SharedRegion {
@@ -37,6 +37,11 @@ export interface DeviceSpec {
   readonly msix?: 'hide' | 'expose';
   /** The first 256 bytes of the configuration space, to find the MSI-X capability in when it is hidden. */
   readonly config?: Uint8Array;
+}
+
+/** Whether clients see the device without MSI-X. */
+export function hidesMsix(spec: DeviceSpec): boolean {
+  return (spec.msix ?? 'hide') === 'hide';
 }
 
 export interface RegionRead {
@@ -77,7 +82,7 @@ export interface DeviceClient {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void;
   /** Copies to guest memory; `bytes` must not change before `done`. */
   dmaWrite(
@@ -86,7 +91,7 @@ export interface DeviceClient {
     bytes: Uint8Array,
     at: number,
     count: number,
-    done: DmaDone,
+    done: Done,
   ): void;
   /** The region that holds `address`: of a mapped one the bytes can be used without a copy. */
   memoryAt(address: number): DmaRegion | undefined;

@@ -5,14 +5,15 @@
  *     waiting for VERSION ── VERSION ──▶ serving ── closed · fault · disconnect ──▶ ended
  *
  * The session owns every descriptor it is given. `MemoryServer` has the memory and the transfers,
- * `IrqLines` the eventfds, `RegionServer` the accesses, `PendingRequests` what the client was asked. A message that cannot be done is answered with
- * an errno; one that shows that the peer does not speak the protocol ends the session.
+ * `IrqLines` the eventfds, `RegionServer` the accesses, `PendingRequests` what the client was asked. A
+ * message that cannot be done is answered with an errno; one that shows that the peer does not speak the
+ * protocol ends the session.
  */
 import type { Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
 import type { DmaRegion } from './dma-map.ts';
 import { encodeDmaUnmapReply } from './dma-mapping.ts';
-import type { FdOperations } from './fd-operations.ts';
+import { closeAll, type FdOperations } from './fd-operations.ts';
 import { GuestAccess } from './guest-access.ts';
 import { IrqLines } from './irq-lines.ts';
 import { decodeIrqSet } from './irq-set.ts';
@@ -23,20 +24,27 @@ import {
   commandName,
   emptyReply,
   errorReply,
-  FLAG_NO_REPLY,
+  isCommand,
   isReply,
   type Message,
+  messageSize,
   parseMessage,
-  TYPE_COMMAND,
-  TYPE_MASK,
+  wantsReply,
 } from './message.ts';
 import { PendingRequests } from './pending-requests.ts';
 import { answerQuery } from './query-server.ts';
 import { Errno, Refusal } from './refusal.ts';
 import { RegionServer } from './region-server.ts';
-import type { ServedDevice } from './served-device.ts';
+import { hidesMsix, type ServedDevice } from './served-device.ts';
 import type { ServerCounters, ServerSettings } from './server-options.ts';
-import { decodeVersion, encodeVersion, MAJOR, MAX_VERSION_BYTES, MINOR } from './version.ts';
+import {
+  decodeVersion,
+  DEFAULT_CAPABILITIES,
+  encodeVersion,
+  MAJOR,
+  MAX_VERSION_BYTES,
+  MINOR,
+} from './version.ts';
 
 /** Room for the fields around the data of the largest message. */
 const OVERHEAD_BYTES = 4096;
@@ -72,9 +80,8 @@ export class ServerSession implements ChannelUser, Timed {
     this.#device = device;
     this.#port = port;
     this.#settings = settings;
-    const hidden = (device.spec.msix ?? 'hide') === 'hide';
     const counts = device.spec.irqs;
-    this.#irqs = new IrqLines(fds, hidden ? { ...counts, msix: 0 } : counts);
+    this.#irqs = new IrqLines(fds, hidesMsix(device.spec) ? { ...counts, msix: 0 } : counts);
     this.#pending = new PendingRequests(settings.dmaTimeoutMs * 1e6);
     const onLie = (now: Nanos, refused: Refusal): void => this.#fault(now, refused.reason);
     const pending = this.#pending;
@@ -104,15 +111,15 @@ export class ServerSession implements ChannelUser, Timed {
     const message = parseMessage(bytes);
     this.#messages++;
     if (this.#state === 'ended') {
-      this.#closeFds(fds);
+      closeAll(this.#options.fds, fds);
       return;
     }
     if (isReply(message)) {
       this.#reply(now, message, fds);
       return;
     }
-    if ((message.flags & TYPE_MASK) !== TYPE_COMMAND) {
-      this.#closeFds(fds);
+    if (!isCommand(message)) {
+      closeAll(this.#options.fds, fds);
       this.#fault(now, 'the client sent a message that is neither command nor reply');
       return;
     }
@@ -124,7 +131,7 @@ export class ServerSession implements ChannelUser, Timed {
 
   badSize(now: Nanos, header: Uint8Array): void {
     const message = parseMessage(header);
-    const size = message.view.getUint32(4, true);
+    const size = messageSize(message.view, 0);
     const refused = new Refusal(Errno.EINVAL, `a message of ${size} bytes`);
     if (!isReply(message)) this.#refuse(now, message, refused);
   }
@@ -162,12 +169,12 @@ export class ServerSession implements ChannelUser, Timed {
     const { command } = message;
     const takesFds = command === Command.DMA_MAP || command === Command.DEVICE_SET_IRQS;
     if (fdsLost || (fds.length > 0 && !takesFds)) {
-      this.#closeFds(fds);
+      closeAll(this.#options.fds, fds);
       const what = fdsLost ? 'more descriptors than are taken' : 'descriptors it cannot have';
       return new Refusal(Errno.EINVAL, `${commandName(command)} came with ${what}`);
     }
     if ((command === Command.VERSION) !== (this.#state === 'waiting')) {
-      this.#closeFds(fds);
+      closeAll(this.#options.fds, fds);
       return new Refusal(Errno.EINVAL, `${commandName(command)} out of turn`);
     }
     return this.#command(now, message, fds);
@@ -218,10 +225,10 @@ export class ServerSession implements ChannelUser, Timed {
     );
     this.#port.limitBytes = maxDataXferBytes + OVERHEAD_BYTES;
     const reply = encodeVersion(message.id, true, Math.min(version.minor, MINOR), {
+      ...DEFAULT_CAPABILITIES,
       maxMsgFds,
       maxDataXferBytes,
       maxDmaMaps,
-      pageSizes: 4096,
       // Only what the client has proposed itself.
       writeMultiple: capabilities.writeMultiple,
     });
@@ -233,7 +240,7 @@ export class ServerSession implements ChannelUser, Timed {
   #setIrqs(message: Message, fds: readonly number[]): Refusal | undefined {
     const set = decodeIrqSet(message, this.#irqs.total);
     if (set instanceof Refusal) {
-      this.#closeFds(fds);
+      closeAll(this.#options.fds, fds);
       return set;
     }
     return this.#answerUnless(message, this.#irqs.apply(set, fds));
@@ -241,7 +248,7 @@ export class ServerSession implements ChannelUser, Timed {
 
   #reply(now: Nanos, message: Message, fds: readonly number[]): void {
     // No request of ours is answered with descriptors.
-    this.#closeFds(fds);
+    closeAll(this.#options.fds, fds);
     const wrong = this.#pending.reply(now, message, []);
     if (wrong !== undefined) this.#fault(now, wrong.reason);
   }
@@ -252,7 +259,7 @@ export class ServerSession implements ChannelUser, Timed {
   }
 
   #answer(request: Message, reply: Uint8Array, fds: readonly number[] = []): void {
-    if ((request.flags & FLAG_NO_REPLY) === 0) this.#port.send(reply, fds);
+    if (wantsReply(request)) this.#port.send(reply, fds);
   }
 
   #refuse(now: Nanos, message: Message, refused: Refusal): void {
@@ -278,9 +285,5 @@ export class ServerSession implements ChannelUser, Timed {
     this.#irqs.close();
     if (wasServing) this.#device.detached(now, reason);
     this.#options.onEnd(reason);
-  }
-
-  #closeFds(fds: readonly number[]): void {
-    for (const fd of fds) this.#options.fds.close(fd);
   }
 }

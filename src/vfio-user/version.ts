@@ -91,7 +91,7 @@ export function decodeVersion(message: Message): Version | Refusal {
  */
 export function encodeVersion(
   id: number,
-  answer: boolean,
+  isReply: boolean,
   minor: number,
   capabilities: Capabilities,
 ): Uint8Array {
@@ -109,7 +109,7 @@ export function encodeVersion(
   const message = newMessage(
     id,
     Command.VERSION,
-    answer ? TYPE_REPLY : TYPE_COMMAND,
+    isReply ? TYPE_REPLY : TYPE_COMMAND,
     FIXED_BYTES + text.length + 1,
   );
   const view = viewOf(message);
