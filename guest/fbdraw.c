@@ -42,6 +42,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "%s has %u bits a pixel, not 32\n", argv[1], mode.bits_per_pixel);
     return 1;
   }
+  /* A display without a console has no mode until somebody sets one. */
+  mode.activate = FB_ACTIVATE_NOW | FB_ACTIVATE_FORCE;
+  if (ioctl(screen, FBIOPUT_VSCREENINFO, &mode) < 0) return fail("the mode cannot be set");
   uint32_t *line = calloc(1, memory.line_length);
   if (line == NULL) return fail("no memory");
   for (uint32_t y = 0; y < mode.yres; y++) {

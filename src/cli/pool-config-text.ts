@@ -82,13 +82,13 @@ export function vmHostYaml(
   ports: readonly string[],
   manager: string,
 ): string {
-  const slots = ports.map((port, slot) => `  - { slot: ${slot}, port: ${port} }\n`);
   return `# The VM of host ${id}; dxpu vm up writes this. To run its proxy by hand: dxpu host --config host-${id}.yaml
 host: ${id}
 certificates: { ca: ca.pem, cert: host-${id}.pem, key: host-${id}-key.pem }
 manager: { address: ${JSON.stringify(manager)}, id: m1 }
-# Where QEMU takes commands, and which of its root ports is which virtual slot.
-qmp: ${JSON.stringify(qmp)}
-slots:
-${slots.join('')}`;
+# Where QEMU takes commands, and its root ports: the virtual slots 0, 1 and so on.
+vm:
+  qmp: ${JSON.stringify(qmp)}
+  rootPorts: [${ports.join(', ')}]
+`;
 }

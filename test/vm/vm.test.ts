@@ -1,0 +1,141 @@
+/**
+ * A stock Linux in a stock QEMU gets GPU nodes of the pool, uses them with its own drivers, and gives them back.
+ * One VM for all; each part builds on the one before.
+ */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { functionText } from '#testkit/vm/guest-function';
+import { difference, drawnPicture } from '#testkit/vm/picture';
+import { vmNeeds } from '#testkit/vm/vm-needs';
+import { buildDist, until } from '../e2e/processes.ts';
+import { type BindingRecord, type Display, type Kind, SIZES, VmPool } from './vm-pool.ts';
+
+const needs = await vmNeeds();
+const reason = typeof needs === 'string' ? ` (skipped: ${needs})` : '';
+
+const WATCHDOG_MS = 240_000;
+const SLOTS = 3;
+const golden = (kind: Kind): string =>
+  readFileSync(new URL(`./golden/${kind}.txt`, import.meta.url), 'utf8');
+
+describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`, () => {
+  let pool: VmPool;
+  const bound = new Map<Kind, BindingRecord>();
+
+  beforeAll(async () => {
+    await buildDist();
+    if (typeof needs !== 'string') {
+      pool = await VmPool.start(needs, { slots: SLOTS, watchdogMs: WATCHDOG_MS });
+    }
+  });
+  afterAll(async () => pool?.end());
+
+  /** `0000:01:00.0` of a binding: what the pool says of the guest's address. */
+  const bdfOf = (kind: Kind): string => `0000:${bound.get(kind)?.attachment?.bdf}`;
+
+  const functions = async (): Promise<string[]> => {
+    const list = await pool.vm.shell('ls /sys/bus/pci/devices');
+    return list.split('\n').filter((name) => /^0000:0[1-9]/.test(name));
+  };
+
+  /** Of the framebuffer that the driver of a function has made. */
+  const framebuffer = async (kind: Kind): Promise<string> => {
+    const places = `/sys/bus/pci/devices/${bdfOf(kind)}/graphics/fb*`;
+    await pool.vm.until(`ls -d ${places}`);
+    return `/dev/${(await pool.vm.shell(`basename ${places}`)).trim()}`;
+  };
+
+  const draws = async (kind: Display, seed: number): Promise<void> => {
+    const drawn = JSON.parse(await pool.vm.shell(`fbdraw ${await framebuffer(kind)} ${seed}`)) as {
+      width: number;
+      height: number;
+    };
+    // The mode that the display's EDID prefers.
+    const { width, height } = SIZES[kind];
+    expect(drawn).toEqual({ width, height });
+    const expected = drawnPicture(width, height, seed);
+    let last: string | undefined;
+    await until(
+      async () => {
+        last = difference(await pool.screenshot(kind), expected);
+        return last === undefined ? true : undefined;
+      },
+      `the picture of ${kind}: `,
+      20_000,
+      () => last ?? '',
+    );
+  };
+
+  const multiplies = async (): Promise<void> => {
+    const said = await pool.vm.shell(`sgemm -n 100 -d ${bdfOf('accel')}`, 90_000);
+    expect(JSON.parse(said)).toMatchObject({
+      bdf: bdfOf('accel'),
+      size: 256,
+      runs: 100,
+      equal: 100,
+      interrupts: 100,
+    });
+  };
+
+  it('boots with its slots empty', async () => {
+    expect(await functions()).toEqual([]);
+    expect(await pool.bindings()).toEqual([]);
+  });
+
+  it.each(['virtio-gpu', 'accel', 'bochs-display'] as const)(
+    'finds %s in the next slot by hot-plug, as the golden text has it, and uses it',
+    async (kind) => {
+      const slot = bound.size;
+      const binding = await pool.bind(kind);
+      bound.set(kind, binding);
+      expect(binding).toMatchObject({ state: 'attached', hostSlot: slot });
+      const bdf = bdfOf(kind);
+      expect(await functions()).toContain(bdf);
+      expect(await functionText(pool.vm, bdf)).toBe(golden(kind));
+      // Slots of QEMU's root ports are numbered from 1 (`slotPorts`).
+      const log = await pool.vm.shell('dmesg');
+      expect(log).toMatch(new RegExp(`pciehp: Slot\\(${slot + 1}\\): Card present`));
+      for (const { index, address, sizeBytes } of binding.attachment?.bars ?? []) {
+        const begin = address.toString(16).padStart(8, '0');
+        const end = (address + sizeBytes - 1).toString(16).padStart(8, '0');
+        expect(log).toMatch(
+          new RegExp(`${bdf}: BAR ${index} \\[mem 0x${begin}-0x${end}[^\\]]*\\]: assigned`),
+        );
+      }
+      if (kind === 'virtio-gpu') {
+        await pool.vm.shell('ls /dev/dri/card0');
+        await draws(kind, 7);
+        await draws(kind, 200);
+      }
+      if (kind === 'accel') await multiplies();
+    },
+  );
+
+  it('has drivers of its own kernel, none of ours', async () => {
+    const driver = async (kind: Kind): Promise<string> =>
+      (
+        await pool.vm.shell(`basename $(readlink /sys/bus/pci/devices/${bdfOf(kind)}/driver)`)
+      ).trim();
+    expect(await driver('virtio-gpu')).toBe('virtio-pci');
+    expect(await driver('bochs-display')).toBe('bochs-drm');
+    expect(await driver('accel')).toBe('vfio-pci');
+  });
+
+  it('gives them back when it is asked, and its slots are empty', async () => {
+    await pool.unbind(...[...bound.values()].map(({ id }) => id));
+    expect(await functions()).toEqual([]);
+    expect(await pool.bindings()).toEqual([]);
+    bound.clear();
+  });
+
+  it('gets them again in the other order', async () => {
+    for (const kind of ['bochs-display', 'virtio-gpu'] as const) {
+      const slot = bound.size;
+      const binding = await pool.bind(kind);
+      bound.set(kind, binding);
+      expect(binding).toMatchObject({ state: 'attached', hostSlot: slot });
+      expect(await functionText(pool.vm, bdfOf(kind))).toBe(golden(kind));
+    }
+    await draws('virtio-gpu', 33);
+  });
+});
