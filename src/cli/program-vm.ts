@@ -32,7 +32,9 @@ export function addVm(program: Command): void {
   examples(
     vm
       .command('down')
-      .description('end a VM and its host proxy; bindings it still has fail, and can be unbound')
+      .description(
+        'end a VM and its host proxy; unbind what it has before, or with --force afterwards',
+      )
       .addOption(hostOption())
       .addOption(stateOption())
       .action(async (_options, command: Command) =>
