@@ -7,7 +7,8 @@ function* commandsOf(parent: Command, prefix: string): Generator<[string, Comman
   for (const command of parent.commands) {
     const name = `${prefix}${command.name()}`;
     // These do something by themselves and have a command below them.
-    if (command.commands.length === 0 || ['box', 'simulate'].includes(name)) yield [name, command];
+    if (command.commands.length === 0 || ['box', 'emulate', 'simulate'].includes(name))
+      yield [name, command];
     yield* commandsOf(command, `${name} `);
   }
 }

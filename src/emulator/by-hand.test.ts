@@ -19,7 +19,7 @@ import type { Workload } from './workload.ts';
 
 /** Little memory, so that systems are made quickly; copies from and to what is behind the rings. */
 const SMALL = { hostBytes: 2 ** 20, deviceBytes: 2 ** 20 };
-const HOST = 4 * 2 ** 30 + 8 * 2 ** 20;
+const HOST = 4 * 2 ** 30 + 5 * 2 ** 20;
 const ADDED_NS = [2000, 5600, 20_000];
 const { COPY_HTOD, COPY_DTOH, EVENT_SIGNAL, EVENT_WAIT } = Opcode;
 

@@ -51,7 +51,7 @@ describe.each(['reset', 'silent'] as const)('a link cut (%s) and resumed', (mode
 describe('a session that ends in the middle of a run', () => {
   const profile = linkProfile({ addedRttNs: 5600 });
   const bytes = 64 * 1024;
-  const HOST = 4 * 2 ** 30 + 8 * 2 ** 20;
+  const HOST = 4 * 2 ** 30 + 5 * 2 ** 20;
   const work = workload([
     Array.from({ length: 20 }, () => ({
       submits: { 0: [copy(Opcode.COPY_HTOD, HOST, 0, bytes), kernel(1000, true)] },

@@ -54,8 +54,9 @@ export interface SystemOptions {
   readonly onCommand?: AcceleratorOptions['onCommand'];
 }
 
-/** Rings of 4096 entries on 16 channels are 4 MiB; enumeration and fences need little. */
-const RING_BYTES = 8 * MIB;
+/** A ring of 4096 entries; and what is left for longer ones and fences. */
+const RING_BYTES = MIB / 4;
+const SPARE_BYTES = MIB;
 
 export interface EmulatedSystem {
   readonly clock: VirtualClock;
@@ -187,6 +188,7 @@ interface DeviceParts {
 }
 
 const MOST_TAGS = 768;
+const MOST_CHANNELS = 16;
 
 function deviceOf(options: SystemOptions): DeviceParts {
   const { profile, deviceBytes = 64 * MIB } = options;
@@ -199,7 +201,7 @@ function deviceOf(options: SystemOptions): DeviceParts {
     );
   }
   const accelerator = createAccelerator({
-    channels: 16,
+    channels: MOST_CHANNELS,
     prefetchCommands: 64,
     fetchesInFlight: 2,
     sharedCopyEngines: true,
@@ -230,10 +232,11 @@ function portsOf(deviceBytes: number): readonly [SoftHostOptions['ports'][number
 }
 
 function softOptions(options: SystemOptions, deviceBytes: number): SoftHostOptions {
-  const { profile, hostBytes = 64 * MIB } = options;
+  const { profile, hostBytes = 64 * MIB, device } = options;
+  const ringBytes = (device?.channels ?? MOST_CHANNELS) * RING_BYTES + SPARE_BYTES;
   return {
     ports: portsOf(deviceBytes),
-    memory: [{ base: 4 * GIB, sizeBytes: RING_BYTES + hostBytes }],
+    memory: [{ base: 4 * GIB, sizeBytes: ringBytes + hostBytes }],
     maxPayloadBytes: profile.mpsBytes,
     maxReadRequestBytes: profile.mrrsBytes,
   };
