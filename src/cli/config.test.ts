@@ -94,8 +94,8 @@ describe('a host configuration', () => {
       '10:5: slots[1].secondaryBus: is missing',
     );
     expect(hostComplaint('host: h1', 'host: h1\ncolour: red')).toBe(
-      '2:1: colour: unknown field; known here: host, certificates, manager, reach, paths, slots, table, memory, ' +
-        'maxPayload, maxReadRequest, link',
+      '2:1: colour: unknown field; known here: host, certificates, manager, reach, paths, slots, vm, table, ' +
+        'memory, maxPayload, maxReadRequest, link',
     );
   });
 
