@@ -14,52 +14,46 @@ export interface RootPort {
   readonly prefetchable: PortWindow;
 }
 
-interface PciDevice {
-  readonly qdev_id?: unknown;
-  readonly pci_bridge?: {
-    readonly bus?: {
-      readonly secondary?: unknown;
-      readonly memory_range?: { readonly base?: unknown; readonly limit?: unknown };
-      readonly prefetchable_range?: { readonly base?: unknown; readonly limit?: unknown };
-    };
-    readonly devices?: unknown;
-  };
-}
-
 const MIB = 2 ** 20;
 
 /** Every bridge that has a name, by it; whatever else `answer` holds is left aside. */
 export function rootPortsOf(answer: unknown): Map<string, RootPort> {
   const found = new Map<string, RootPort>();
-  for (const bus of listOf(answer)) collect(found, (bus as { devices?: unknown }).devices);
+  for (const bus of listOf(answer)) collect(found, fieldOf(bus, 'devices'));
   return found;
 }
 
 function collect(found: Map<string, RootPort>, devices: unknown): void {
-  for (const device of listOf(devices) as PciDevice[]) {
-    const { qdev_id: id, pci_bridge: bridge } = device;
-    if (bridge === undefined) continue;
-    collect(found, bridge.devices);
-    const { bus } = bridge;
+  for (const device of listOf(devices)) {
+    const bridge = fieldOf(device, 'pci_bridge');
+    if (typeof bridge !== 'object' || bridge === null) continue;
+    collect(found, fieldOf(bridge, 'devices'));
+    const id = fieldOf(device, 'qdev_id');
+    const bus = fieldOf(bridge, 'bus');
     if (typeof id !== 'string' || id === '') continue;
     found.set(id, {
       id,
-      secondaryBus: numberOf(bus?.secondary),
-      nonPrefetchable: windowOf(bus?.memory_range),
-      prefetchable: windowOf(bus?.prefetchable_range),
+      secondaryBus: numberOf(fieldOf(bus, 'secondary')),
+      nonPrefetchable: windowOf(fieldOf(bus, 'memory_range')),
+      prefetchable: windowOf(fieldOf(bus, 'prefetchable_range')),
     });
   }
 }
 
 /** Windows are whole MiB (7.5.1.3.8); what is none, such as all zeros, is empty. */
-function windowOf(range: { readonly base?: unknown; readonly limit?: unknown } = {}): PortWindow {
-  const base = numberOf(range.base);
-  const limit = numberOf(range.limit);
+function windowOf(range: unknown): PortWindow {
+  const base = numberOf(fieldOf(range, 'base'));
+  const limit = numberOf(fieldOf(range, 'limit'));
   const isWindow = limit > base && base >= MIB && base % MIB === 0 && (limit + 1) % MIB === 0;
   return isWindow ? { base, limit } : { base: MIB, limit: MIB - 1 };
 }
 
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
+
 const numberOf = (value: unknown): number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -42,9 +42,9 @@ interface QmpMessage {
   readonly QMP?: unknown;
   readonly id?: unknown;
   readonly event?: string;
-  readonly data?: Readonly<Record<string, unknown>>;
+  readonly data?: Readonly<Record<string, unknown>> | null;
   readonly return?: unknown;
-  readonly error?: { readonly class?: string; readonly desc?: string };
+  readonly error?: { readonly class?: string; readonly desc?: string } | null;
 }
 
 export class QmpSession implements Timed {
@@ -79,7 +79,7 @@ export class QmpSession implements Timed {
   }
 
   receive(now: Nanos, text: string): void {
-    if (this.#state === 'closed') return;
+    if (!this.#isOpen()) return;
     const lines = (this.#text + text).split('\n');
     this.#text = lines.pop() ?? '';
     if (this.#text.length > MAX_LINE_CHARACTERS) {
@@ -87,6 +87,7 @@ export class QmpSession implements Timed {
       return;
     }
     for (const line of lines) {
+      if (!this.#isOpen()) return;
       if (line.trim() !== '') this.#take(now, line);
     }
   }
@@ -112,6 +113,10 @@ export class QmpSession implements Timed {
       const message = `QMP ${command}: no answer within ${this.#timeoutNs / 1e9} s`;
       done(now, { ok: false, kind: 'timeout', message });
     }
+  }
+
+  #isOpen(): boolean {
+    return this.#state !== 'closed';
   }
 
   #take(now: Nanos, line: string): void {
@@ -152,7 +157,7 @@ export class QmpSession implements Timed {
     if (pending === undefined || typeof id !== 'number') return;
     this.#pending.delete(id);
     const { error } = message;
-    if (error === undefined) {
+    if (error === undefined || error === null) {
       pending.done(now, { ok: true, value: message.return });
       return;
     }
