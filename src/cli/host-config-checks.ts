@@ -5,6 +5,9 @@ import type { FieldPath } from './config-file.ts';
 /** Above this a single array of bytes cannot be had everywhere. */
 const MAX_MEMORY_BYTES = 2 ** 32;
 
+/** A root complex has no room for more. */
+const MAX_SLOTS = 31;
+
 export type Range = { readonly base: number; readonly size: number };
 
 /** A virtual slot as its file has it; the table's rows take bus and windows from here. */
@@ -72,6 +75,29 @@ export function checkRunning(
     for (const kind of ['nonPrefetchable', 'prefetchable'] as const) {
       if (rangeText(before[kind]) === rangeText(slot[kind])) continue;
       complain(['slots', at, kind], `${keeps} ${rangeText(before[kind])}`);
+    }
+  }
+}
+
+/** `source` is where the VM is written; `undefined` for one of the command line, which stands for the file. */
+export function checkVm(
+  rootPorts: readonly string[],
+  source: { has(at: FieldPath): boolean } | undefined,
+  complain: (at: FieldPath, message: string) => void,
+): void {
+  const at = (...rest: (string | number)[]): FieldPath =>
+    source === undefined ? [] : ['vm', 'rootPorts', ...rest];
+  if (rootPorts.length === 0) complain(at(), 'needs at least one root port');
+  if (rootPorts.length > MAX_SLOTS) {
+    complain(at(), `a host has room for ${MAX_SLOTS} virtual slots, not ${rootPorts.length}`);
+  }
+  for (const [index, name] of rootPorts.entries()) {
+    if (rootPorts.indexOf(name) === index) continue;
+    complain(at(index), `root port ${name} is twice; each virtual slot needs one of its own`);
+  }
+  for (const field of ['slots', 'memory']) {
+    if (source?.has([field]) === true) {
+      complain([field], `a host with vm has no ${field} of its own`);
     }
   }
 }

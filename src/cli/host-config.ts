@@ -15,6 +15,7 @@ import { type FixedPart, fixedPartOf } from './fixed-part.ts';
 import {
   checkMemory,
   checkRunning,
+  checkVm,
   checkWindows,
   type Range,
   type SlotWindows,
@@ -56,10 +57,7 @@ export const hostSchema = schema.fields({
   vm: schema
     .fields({
       qmp: z.string().min(1),
-      rootPorts: z
-        .array(schema.name)
-        .min(1, 'needs at least one root port')
-        .max(31, 'a host has room for 31 virtual slots'),
+      rootPorts: z.array(schema.name).min(1, 'needs at least one root port'),
     })
     .optional(),
   table: z
@@ -141,11 +139,7 @@ export function readHostConfig(file: string, inForce?: HostConfig, vmGiven?: VmO
   if (vm === undefined && slotsOfFile === undefined) {
     complain([], 'needs slots, or vm where a VM uses the functions');
   }
-  if (vmGiven === undefined && parsed.vm !== undefined) {
-    for (const field of ['slots', 'memory']) {
-      if (source.has([field])) complain([field], `a host with vm has no ${field} of its own`);
-    }
-  }
+  if (vm !== undefined) checkVm(vm.rootPorts, vmGiven === undefined ? source : undefined, complain);
   const slotIndex = new Map<number, number>();
   for (const [index, slot] of slots.entries()) {
     if (slotIndex.has(slot.slot)) complain(['slots', index, 'slot'], `slot ${slot.slot} is twice`);
