@@ -1,10 +1,14 @@
 /** The commands that need no running process: bandwidth, decode, replay, cert. */
 import { Argument, type Command, Option } from 'commander';
+import type { DeviceKind } from '#devices/device-models';
 import { IDENTITY_KINDS, type IdentityKind } from '#identity/identity';
 import { duration, examples, rate, several, size, whole } from './program-options.ts';
 
 /** More than any authority lives; what is left of it is checked where it is known. */
 const MAX_DAYS = 100_000;
+
+/** Said again here: help must not load the models. */
+const MODELS = ['accel', 'virtio-gpu', 'bochs-display'] as const satisfies readonly DeviceKind[];
 
 export function addTools(program: Command): void {
   examples(
@@ -70,6 +74,32 @@ export function addTools(program: Command): void {
         (await import('./commands/replay.ts')).replay(file, command.optsWithGlobals()),
       ),
     ['dxpu replay sgemm.pcapng', 'dxpu replay sgemm.pcapng --memory 256MiB --output json'],
+  );
+}
+
+export function addDevice(program: Command): void {
+  const device = program
+    .command('device')
+    .description('one device model by itself, without a pool, for a VM or any vfio-user client');
+  examples(
+    device
+      .command('serve')
+      .description('serve a device model at a vfio-user socket, to one client at a time')
+      .addArgument(new Argument('<kind>').choices(MODELS))
+      .argument('<socket>', 'unix socket to listen at; QEMU 10.1 or newer connects to it')
+      .option('--memory <bytes>', 'its memory, a power of two', size)
+      .option('--uuid <uuid>', 'its UUID; without it a new one at each start')
+      .action(async (kind: DeviceKind, socket: string, _options, command: Command) =>
+        (await import('./commands/device-serve.ts')).deviceServe(
+          kind,
+          socket,
+          command.optsWithGlobals(),
+        ),
+      ),
+    [
+      'dxpu device serve accel /run/accel.sock',
+      'dxpu device serve bochs-display /run/vga.sock --memory 64MiB',
+    ],
   );
 }
 

@@ -60,6 +60,7 @@ describe('the command tree', () => {
       'bandwidth',
       'decode',
       'replay',
+      'device serve',
       'cert init',
       'cert issue',
       'completion',

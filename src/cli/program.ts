@@ -8,7 +8,7 @@ import { addPool, poolCommand } from './program-pool.ts';
 import { addEmulate } from './program-emulate.ts';
 import { addPredict } from './program-predict.ts';
 import { addSimulate } from './program-simulate.ts';
-import { addCertificates, addTools } from './program-tools.ts';
+import { addCertificates, addDevice, addTools } from './program-tools.ts';
 import { addVm } from './program-vm.ts';
 import {
   checkOutputFormat,
@@ -69,6 +69,7 @@ export function buildProgram(): Command {
   addEmulate(program);
   addSimulate(program);
   addTools(program);
+  addDevice(program);
   addCertificates(program);
   program
     .command('completion')
