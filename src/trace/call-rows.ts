@@ -88,10 +88,8 @@ export class CallRows {
         );
       }
     }
-    const startNs = this.start.take(order);
+    const startNs = this.start.take(order, originNs);
     const durationNs = this.duration.take(order);
-    for (let call = 0; call < order.length; call += 1)
-      startNs[call] = (startNs[call] ?? 0) - originNs;
     const thread = this.thread.take(order);
     shorten(startNs, durationNs, thread);
     const waited = waitedFor(order.length, syncs, callOf);

@@ -7,7 +7,12 @@ type TypedArray = Float64Array | Uint32Array | Int32Array | Uint8Array;
 const CHUNK_BITS = 14;
 const CHUNK_ROWS = 1 << CHUNK_BITS;
 
-export class Column<A extends TypedArray> {
+/** What is asked for row by row. */
+export interface Values {
+  at(row: number): number;
+}
+
+export class Column<A extends TypedArray> implements Values {
   readonly #make: (rows: number) => A;
   readonly #chunks: A[] = [];
   #count = 0;
@@ -33,10 +38,12 @@ export class Column<A extends TypedArray> {
     return this.#chunks[row >>> CHUNK_BITS]?.[row & (CHUNK_ROWS - 1)] ?? 0;
   }
 
-  /** Row i of the result is row `order[i]` of the column, which is empty afterwards. */
-  take(order: Uint32Array): A {
+  /** Row i of the result is row `order[i]` of the column less `minus`; the column is empty afterwards. */
+  take(order: Uint32Array, minus = 0): A {
     const result = this.#make(order.length);
-    for (let row = 0; row < order.length; row += 1) result[row] = this.at(order[row] ?? 0);
+    for (let row = 0; row < order.length; row += 1) {
+      result[row] = this.at(order[row] ?? 0) - minus;
+    }
     this.#chunks.length = 0;
     this.#count = 0;
     return result;

@@ -1,4 +1,6 @@
 /** Numbers by correlation id, in as few bytes as may be: ids usually follow each other closely. */
+import type { Values } from './column.ts';
+
 const EMPTY = -1;
 /** Entries for each id to come before they are hashed. */
 const MAX_SPREAD = 4;
@@ -23,7 +25,7 @@ export class CorrelationTable {
   }
 
   /** For the correlation ids of these rows; 0 is none of them. */
-  static forRows(rows: Uint32Array, correlation: { at(row: number): number }): CorrelationTable {
+  static forRows(rows: Uint32Array, correlation: Values): CorrelationTable {
     let first = Infinity;
     let last = 0;
     for (const row of rows) {

@@ -1,16 +1,13 @@
 /** GPU work whose recorded end cannot be true. */
+import type { Values } from './column.ts';
 
 /** Below that nothing is called endless, ns. */
 const LONG_NS = 10e9;
 
-interface Numbers {
-  at(row: number): number;
-}
-
 interface Events {
   readonly rows: Uint32Array;
-  readonly start: Numbers;
-  readonly duration: Numbers;
+  readonly start: Values;
+  readonly duration: Values;
 }
 
 /**
@@ -18,7 +15,7 @@ interface Events {
  * end more than twice as late as everything of which that is not so. `work.rows` are ordered by (stream,
  * start).
  */
-export function withoutEndless(calls: Events, work: Events, stream: Numbers): Uint32Array {
+export function withoutEndless(calls: Events, work: Events, stream: Values): Uint32Array {
   const isSuspect = (index: number): boolean => {
     const row = work.rows[index] ?? 0;
     const next = work.rows[index + 1];

@@ -1,4 +1,6 @@
 /** Calls inside calls. */
+import type { Values } from './column.ts';
+
 export interface Outermost {
   /** The rows kept, in order. */
   readonly order: Uint32Array;
@@ -11,9 +13,9 @@ export interface Outermost {
 /** `rows` are ordered by (thread, start, longest first). */
 export function keepOutermost(
   rows: Uint32Array,
-  thread: { at(row: number): number },
-  start: { at(row: number): number },
-  duration: { at(row: number): number },
+  thread: Values,
+  start: Values,
+  duration: Values,
 ): Outermost {
   const order = new Uint32Array(rows.length);
   const outermost = new Uint32Array(rows.length);

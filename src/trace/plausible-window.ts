@@ -1,10 +1,11 @@
 /** Which times can be true, where some events of a file lie years away from the others. */
+import type { Values } from './column.ts';
+
 const DAY_NS = 86_400e9;
 const MAX_SAMPLES = 1 << 16;
 
-interface Starts {
+interface Starts extends Values {
   readonly count: number;
-  at(row: number): number;
 }
 
 /** A day around the median start: no profile is longer. */

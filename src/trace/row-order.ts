@@ -1,7 +1,5 @@
 /** Puts rows in the order of a timeline, fast where they nearly are in it, as recorded ones are. */
-interface Values {
-  at(row: number): number;
-}
+import type { Values } from './column.ts';
 
 /**
  * `rows` by group, then by start, then longest first where durations are given; rows that are equal in

@@ -8,6 +8,7 @@
  */
 import type { SyncRecord } from './call-rows.ts';
 import { CallRows } from './call-rows.ts';
+import type { Values } from './column.ts';
 import { CopyCalls } from './copy-calls.ts';
 import { Dictionary } from './dictionary.ts';
 import { withoutEndless } from './endless-work.ts';
@@ -203,8 +204,8 @@ export class TimelineBuilder {
   }
 
   #rows(
-    start: { readonly count: number; at(row: number): number },
-    duration: { at(row: number): number },
+    start: Values & { readonly count: number },
+    duration: Values,
     isKept: (startNs: number, durationNs: number) => boolean,
   ): Uint32Array {
     const rows = new Uint32Array(start.count);

@@ -82,11 +82,9 @@ export class WorkRows {
         { by: unlaunched },
       );
     }
-    const startNs = this.start.take(rows);
-    for (let row = 0; row < rows.length; row += 1) startNs[row] = (startNs[row] ?? 0) - originNs;
     const columns = {
       count: rows.length,
-      startNs,
+      startNs: this.start.take(rows, originNs),
       durationNs: this.duration.take(rows),
       stream: this.stream.take(rows),
       kind: this.#kind.take(rows),
