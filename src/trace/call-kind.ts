@@ -71,16 +71,20 @@ function kindOfWord(word: string): CallKind {
   return CALL_KIND.other;
 }
 
-/**
- * Whether the host waits in a call of this kind. An asynchronous DtoH copy into pageable memory is a
- * host wait too: that is known only with the copy's work, see `isHostWait` in `timeline.ts`.
- */
-export function waitsByName(kind: CallKind): boolean {
+/** A call that does nothing but wait: for a device, a context, a stream or an event. */
+export function isSynchronise(kind: number): boolean {
   return (
     kind === CALL_KIND.deviceSync ||
     kind === CALL_KIND.contextSync ||
     kind === CALL_KIND.streamSync ||
-    kind === CALL_KIND.eventSync ||
-    kind === CALL_KIND.copyBlocking
+    kind === CALL_KIND.eventSync
   );
+}
+
+/**
+ * Whether the host waits in a call of this kind. An asynchronous DtoH copy into pageable memory is a
+ * host wait too: that is known only with the copy's work, see `hostWaits` in `timeline.ts`.
+ */
+export function waitsByName(kind: CallKind): boolean {
+  return isSynchronise(kind) || kind === CALL_KIND.copyBlocking;
 }

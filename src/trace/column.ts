@@ -54,3 +54,20 @@ export const float64Column = (): Column<Float64Array> =>
   new Column((rows) => new Float64Array(rows));
 export const uint32Column = (): Column<Uint32Array> => new Column((rows) => new Uint32Array(rows));
 export const uint8Column = (): Column<Uint8Array> => new Column((rows) => new Uint8Array(rows));
+
+/** First row from `from` up to `to` whose value, rising by row, is at least `least`; `to` if there is none. */
+export function firstAtLeast(
+  values: Float64Array | Uint32Array,
+  from: number,
+  to: number,
+  least: number,
+): number {
+  let low = from;
+  let high = to;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((values[middle] ?? 0) < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -61,7 +61,8 @@ export function dependencyGraph(timeline: Timeline, lanes: Lanes): DependencyGra
   const waitList = new EdgeList();
   const handOverList = new EdgeList();
   const overlaps = addWorkOrder(timeline, lanes, workList);
-  const waited = addWaits(timeline, lanes, waitList, workList);
+  const isWait = hostWaits(timeline);
+  const waited = addWaits(timeline, lanes, isWait, waitList, workList);
   addUnrecordedOrder(timeline, lanes, workList);
   addHandOvers(timeline, lanes, handOverList);
   const waits = groupWaits(waitList.finish());
@@ -76,7 +77,7 @@ export function dependencyGraph(timeline: Timeline, lanes: Lanes): DependencyGra
     waits,
     handOvers,
     runs,
-    isWait: hostWaits(timeline),
+    isWait,
     latencyNs: launchLatencies(timeline, lanes),
     cutLaunches,
     counts: {

@@ -1,5 +1,5 @@
 /** Edges collected in any order, then put in order of what they lead to. */
-import { uint8Column, uint32Column } from './column.ts';
+import { firstAtLeast, uint8Column, uint32Column } from './column.ts';
 
 /** Bits of an edge's flags. */
 export const EDGE = {
@@ -55,12 +55,5 @@ export class EdgeList {
 
 /** First edge whose target is at least `target`. */
 export function firstEdge(edges: Edges, target: number): number {
-  let low = 0;
-  let high = edges.count;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((edges.target[middle] ?? 0) < target) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstAtLeast(edges.target, 0, edges.count, target);
 }

@@ -10,8 +10,9 @@ import type { Lanes } from './lanes.ts';
 import { forEachCall, hasCall } from './lanes.ts';
 import { LaunchSweep } from './launch-sweep.ts';
 import type { Timeline } from './timeline.ts';
+import { endOfWork } from './timeline.ts';
 import type { WaitBuilder } from './wait-builder.ts';
-import { addWait, endOfWork } from './wait-builder.ts';
+import { addWait } from './wait-builder.ts';
 
 /** How far back from a stream wait the event record it goes with is looked for, in calls. */
 const RECORD_REACH = 16;

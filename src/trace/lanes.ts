@@ -2,7 +2,9 @@
  * The part of a timeline a model looks at: for each host thread a run of its calls, for each stream a
  * run of its work. Nothing is copied; a window is the same columns with other bounds.
  */
+import { firstAtLeast } from './column.ts';
 import type { Timeline } from './timeline.ts';
+import { endOfWork } from './timeline.ts';
 
 export interface Lanes {
   /** Rows of calls of thread t: `callFrom[t]` up to, not including, `callTo[t]`. */
@@ -43,14 +45,14 @@ export function windowLanes(
   for (let thread = 0; thread < callFrom.length; thread += 1) {
     const from = whole.callFrom[thread] ?? 0;
     const to = whole.callTo[thread] ?? 0;
-    callFrom[thread] = firstNotBefore(calls.startNs, from, to, startNs);
-    callTo[thread] = firstNotBefore(calls.startNs, callFrom[thread] ?? 0, to, endNs);
+    callFrom[thread] = firstAtLeast(calls.startNs, from, to, startNs);
+    callTo[thread] = firstAtLeast(calls.startNs, callFrom[thread] ?? 0, to, endNs);
   }
   const workFrom = whole.workFrom.slice();
   const workTo = whole.workTo.slice();
   for (let stream = 0; stream < workFrom.length; stream += 1) {
     const to = whole.workTo[stream] ?? 0;
-    const first = firstNotBefore(work.startNs, whole.workFrom[stream] ?? 0, to, startNs);
+    const first = firstAtLeast(work.startNs, whole.workFrom[stream] ?? 0, to, startNs);
     let from = first;
     while (from < to && issuedNs(timeline, from) < startNs) from += 1;
     let end = from;
@@ -95,21 +97,20 @@ export function forEachWork(lanes: Lanes, visit: (row: number) => void): void {
   }
 }
 
-/** First row from `from` up to `to` whose time is at least `atNs`; `to` if there is none. */
-export function firstNotBefore(
-  timesNs: Float64Array,
-  from: number,
-  to: number,
-  atNs: number,
-): number {
-  let low = from;
-  let high = to;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((timesNs[middle] ?? 0) < atNs) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+/** Streams that have work. */
+export function workingStreams({ workFrom, workTo }: Lanes): number[] {
+  return [...workFrom.keys()].filter((stream) => (workFrom[stream] ?? 0) < (workTo[stream] ?? 0));
+}
+
+/**
+ * Rows by lane: threads first, then streams. Not by spreading: there may be more lanes than a call takes
+ * arguments.
+ */
+export function byLane(threads: Uint32Array, streams: Uint32Array): Uint32Array {
+  const all = new Uint32Array(threads.length + streams.length);
+  all.set(threads);
+  all.set(streams, threads.length);
+  return all;
 }
 
 /**
@@ -117,11 +118,11 @@ export function firstNotBefore(
  * few; -1 for none.
  */
 export function lastEndedBy(timeline: Timeline, from: number, to: number, byNs: number): number {
-  const { startNs, durationNs } = timeline.work;
-  const next = firstNotBefore(startNs, from, to, byNs);
+  const { startNs } = timeline.work;
+  const next = firstAtLeast(startNs, from, to, byNs);
   const last = startNs[next] === byNs && next < to ? next : next - 1;
   for (let row = last; row >= Math.max(from, last - LOOK_BACK); row -= 1) {
-    if ((startNs[row] ?? 0) + (durationNs[row] ?? 0) <= byNs) return row;
+    if (endOfWork(timeline, row) <= byNs) return row;
   }
   return -1;
 }

@@ -5,7 +5,7 @@
 import type { Lanes } from './lanes.ts';
 import { issuedNs, lastEndedBy } from './lanes.ts';
 import type { Timeline } from './timeline.ts';
-import { endOfWork } from './wait-builder.ts';
+import { endOfWork } from './timeline.ts';
 
 export class LaunchSweep {
   readonly #timeline: Timeline;

@@ -6,7 +6,7 @@
 import type { Edges } from './edge-list.ts';
 import { EDGE, firstEdge } from './edge-list.ts';
 import type { Lanes } from './lanes.ts';
-import { hasCall } from './lanes.ts';
+import { byLane, hasCall } from './lanes.ts';
 import type { Timeline } from './timeline.ts';
 import type { Waits } from './waits.ts';
 import { firstWait } from './waits.ts';
@@ -67,8 +67,8 @@ class Scheduler {
     this.#graph = graph;
     const { lanes, work, waits, handOvers } = graph;
     this.#threads = lanes.callFrom.length;
-    this.#next = joined(lanes.callFrom, lanes.workFrom);
-    this.#end = joined(lanes.callTo, lanes.workTo);
+    this.#next = byLane(lanes.callFrom, lanes.workFrom);
+    this.#end = byLane(lanes.callTo, lanes.workTo);
     this.#isInCall = new Uint8Array(this.#threads);
     this.#edge = this.#next.map((row, lane) =>
       firstEdge(lane < this.#threads ? handOvers : work, row),
@@ -229,14 +229,6 @@ class Scheduler {
     const startNs = calls.startNs[row] ?? 0;
     return this.#isInCall[lane] === 1 ? startNs + (calls.durationNs[row] ?? 0) : startNs;
   }
-}
-
-/** Not by spreading: there may be more lanes than a call takes arguments. */
-function joined(threads: Uint32Array, streams: Uint32Array): Uint32Array {
-  const all = new Uint32Array(threads.length + streams.length);
-  all.set(threads);
-  all.set(streams, threads.length);
-  return all;
 }
 
 function isDropped(edges: Edges, edge: number): boolean {

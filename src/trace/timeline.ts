@@ -167,3 +167,11 @@ export function hostWaits(timeline: Timeline): Uint8Array {
   }
   return waits;
 }
+
+export function endOfCall({ calls }: Timeline, call: number): number {
+  return (calls.startNs[call] ?? 0) + (calls.durationNs[call] ?? 0);
+}
+
+export function endOfWork({ work }: Timeline, row: number): number {
+  return (work.startNs[row] ?? 0) + (work.durationNs[row] ?? 0);
+}

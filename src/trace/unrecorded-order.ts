@@ -6,9 +6,9 @@
 import type { EdgeList } from './edge-list.ts';
 import { EDGE } from './edge-list.ts';
 import type { Lanes } from './lanes.ts';
-import { issuedNs, lastEndedBy } from './lanes.ts';
+import { issuedNs, lastEndedBy, workingStreams } from './lanes.ts';
 import type { Timeline } from './timeline.ts';
-import { endOfWork } from './wait-builder.ts';
+import { endOfWork } from './timeline.ts';
 
 /** More than a launch takes to reach an idle GPU. */
 const LATE_NS = 20_000;
@@ -17,9 +17,7 @@ const SOON_NS = 10_000;
 
 export function addUnrecordedOrder(timeline: Timeline, lanes: Lanes, edges: EdgeList): void {
   const { work, streams } = timeline;
-  const working = [...lanes.workFrom.keys()].filter(
-    (stream) => (lanes.workFrom[stream] ?? 0) < (lanes.workTo[stream] ?? 0),
-  );
+  const working = workingStreams(lanes);
   const ofDevice = new Map<number | undefined, number[]>();
   for (const stream of working) {
     const device = streams[stream]?.device;

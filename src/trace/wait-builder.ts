@@ -4,6 +4,7 @@ import type { EdgeList } from './edge-list.ts';
 import { EDGE } from './edge-list.ts';
 import type { Lanes } from './lanes.ts';
 import type { Timeline } from './timeline.ts';
+import { endOfCall, endOfWork } from './timeline.ts';
 
 /** How far the clocks of host and GPU are taken to differ in one trace. */
 const SKEW_NS = 10_000;
@@ -47,12 +48,4 @@ export function addWait(builder: WaitBuilder, call: number, row: number, flags: 
   }
   waits.add(call, row, flags | EDGE.sync);
   return true;
-}
-
-export function endOfCall({ calls }: Timeline, call: number): number {
-  return (calls.startNs[call] ?? 0) + (calls.durationNs[call] ?? 0);
-}
-
-export function endOfWork({ work }: Timeline, row: number): number {
-  return (work.startNs[row] ?? 0) + (work.durationNs[row] ?? 0);
 }

@@ -2,52 +2,48 @@
  * Which work a host call waits for, and which work a stream waits for because of an event. Known
  * where the trace records it; inferred, and flagged so, where a rule has to choose.
  */
-import type { CallKind } from './call-kind.ts';
-import { CALL_KIND } from './call-kind.ts';
+import { CALL_KIND, isSynchronise } from './call-kind.ts';
 import { CallStreams } from './call-streams.ts';
 import type { EdgeList } from './edge-list.ts';
 import { EDGE } from './edge-list.ts';
 import { addEventEdges } from './event-edges.ts';
 import type { Lanes } from './lanes.ts';
-import { forEachCall, hasCall } from './lanes.ts';
+import { forEachCall, forEachWork, hasCall, workingStreams } from './lanes.ts';
 import { LaunchSweep } from './launch-sweep.ts';
 import type { Timeline } from './timeline.ts';
-import { WORK_KIND, hostWaits } from './timeline.ts';
+import { endOfCall, endOfWork, WORK_KIND } from './timeline.ts';
 import type { WaitBuilder, WaitCounts } from './wait-builder.ts';
-import { addWait, endOfCall, endOfWork } from './wait-builder.ts';
+import { addWait } from './wait-builder.ts';
 
-/** Adds the edges of host waits to `waits` and those of stream waits to `work`. */
+/** Adds the edges of host waits (`isWait`, see `hostWaits`) to `waits` and those of stream waits to `work`. */
 export function addWaits(
   timeline: Timeline,
   lanes: Lanes,
+  isWait: Uint8Array,
   waits: EdgeList,
   work: EdgeList,
 ): WaitCounts {
   const counts = { contradicted: 0, unknownStreamWaits: 0 };
   const streams = new CallStreams(timeline, lanes);
   const builder = { timeline, lanes, waits, work, streams, counts };
-  addCopyWaits(builder);
+  addCopyWaits(builder, isWait);
   addEventEdges(builder);
   addSynchronises(builder);
   return counts;
 }
 
 /** Blocking copies and asynchronous DtoH copies into pageable memory wait for their own work. */
-function addCopyWaits(builder: WaitBuilder): void {
+function addCopyWaits(builder: WaitBuilder, isWait: Uint8Array): void {
   const { timeline, lanes } = builder;
   const { calls, work } = timeline;
-  const isWait = hostWaits(timeline);
-  for (let stream = 0; stream < lanes.workFrom.length; stream += 1) {
-    const to = lanes.workTo[stream] ?? 0;
-    for (let row = lanes.workFrom[stream] ?? 0; row < to; row += 1) {
-      const call = work.call[row] ?? -1;
-      if (!hasCall(timeline, lanes, call) || isWait[call] !== 1) continue;
-      if (work.kind[row] === WORK_KIND.kernel) continue;
-      const kind = calls.kind[call];
-      if (kind !== CALL_KIND.copyBlocking && kind !== CALL_KIND.copyAsync) continue;
-      addWait(builder, call, row, 0);
-    }
-  }
+  forEachWork(lanes, (row) => {
+    const call = work.call[row] ?? -1;
+    if (!hasCall(timeline, lanes, call) || isWait[call] !== 1) return;
+    if (work.kind[row] === WORK_KIND.kernel) return;
+    const kind = calls.kind[call];
+    if (kind !== CALL_KIND.copyBlocking && kind !== CALL_KIND.copyAsync) return;
+    addWait(builder, call, row, 0);
+  });
 }
 
 /** Device, context and stream synchronises, and event synchronises without a record. */
@@ -56,15 +52,13 @@ function addSynchronises(builder: WaitBuilder): void {
   const { calls } = timeline;
   const list: number[] = [];
   forEachCall(lanes, (call) => {
-    if (isSynchronise(calls.kind[call] as CallKind) && (calls.recordCall[call] ?? -1) < 0) {
+    if (isSynchronise(calls.kind[call] ?? 0) && (calls.recordCall[call] ?? -1) < 0) {
       list.push(call);
     }
   });
   list.sort((a, b) => (calls.startNs[a] ?? 0) - (calls.startNs[b] ?? 0) || a - b);
   const sweep = new LaunchSweep(timeline, lanes);
-  const working = [...lanes.workFrom.keys()].filter(
-    (stream) => (lanes.workFrom[stream] ?? 0) < (lanes.workTo[stream] ?? 0),
-  );
+  const working = workingStreams(lanes);
   const devices = new Set(working.map((stream) => timeline.streams[stream]?.device));
   const device = new DeviceWaits(builder, sweep, working, devices.size);
   for (const call of list) {
@@ -144,13 +138,4 @@ function addLikeliest(
     if (likeliest < 0 || endOfWork(timeline, row) > endOfWork(timeline, likeliest)) likeliest = row;
   }
   if (likeliest >= 0) addWait(builder, call, likeliest, EDGE.inferred);
-}
-
-function isSynchronise(kind: CallKind): boolean {
-  return (
-    kind === CALL_KIND.deviceSync ||
-    kind === CALL_KIND.contextSync ||
-    kind === CALL_KIND.streamSync ||
-    kind === CALL_KIND.eventSync
-  );
 }

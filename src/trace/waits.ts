@@ -1,6 +1,8 @@
 /** Calls that end only when work has ended. */
+import { firstAtLeast } from './column.ts';
 import type { Edges } from './edge-list.ts';
 import type { Timeline } from './timeline.ts';
+import { endOfCall, endOfWork } from './timeline.ts';
 
 /** Wait w has the edges `from[w]` up to, not including, `from[w + 1]`; their sources are rows of work. */
 export interface Waits {
@@ -34,20 +36,11 @@ export function groupWaits(edges: Edges): Waits {
  * By how much the record shows a call to end before the work it waits for, ns; 0 where it does not.
  * The call then ends that much before the work in any replay.
  */
-export function overhangNs({ calls, work }: Timeline, call: number, row: number): number {
-  const callEndNs = (calls.startNs[call] ?? 0) + (calls.durationNs[call] ?? 0);
-  const workEndNs = (work.startNs[row] ?? 0) + (work.durationNs[row] ?? 0);
-  return workEndNs > callEndNs ? workEndNs - callEndNs : 0;
+export function overhangNs(timeline: Timeline, call: number, row: number): number {
+  return Math.max(0, endOfWork(timeline, row) - endOfCall(timeline, call));
 }
 
 /** First wait whose call is at least `call`. */
 export function firstWait(waits: Waits, call: number): number {
-  let low = 0;
-  let high = waits.count;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((waits.call[middle] ?? 0) < call) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstAtLeast(waits.call, 0, waits.count, call);
 }
