@@ -23,7 +23,7 @@ export interface BytesOfFileOptions {
  *
  * A gzip file that is cut off or damaged yields all that can be unpacked and then throws a
  * `DxpuError` of code `data_loss`, with `details.offset`: how far into the packed file it got. So does
- * one with something else behind its gzip data: see `countsAsTrailing`.
+ * one with something else behind its gzip data: see `lossAtEnd`.
  *
  * @throws DxpuError where the file cannot be opened or read.
  */
@@ -104,16 +104,18 @@ async function openFile(path: string): Promise<FileHandle> {
 }
 
 /**
- * Whether all of the file was unpacked, and only what lies behind its gzip data is none, as gzip itself
- * lets pass: then it is counted as a warning.
+ * What is lost of a file, by the error that ended its reading: what came before is of use. Undefined where
+ * all of it was unpacked, and only what lies behind its gzip data is none, as gzip itself lets pass: then
+ * that is counted as a warning. An error that is no loss is thrown on.
  */
-export function countsAsTrailing(error: DxpuError, warnings: WarningCounts): boolean {
-  const { trailing, offset } = error.details;
-  if (trailing !== true) return false;
+export function lossAtEnd(thrown: unknown, warnings: WarningCounts): DxpuError | undefined {
+  if (!(thrown instanceof DxpuError) || thrown.code !== 'data_loss') throw thrown;
+  const { trailing, offset } = thrown.details;
+  if (trailing !== true) return thrown;
   warnings.count('trailing-bytes', 'part behind the gzip data is no gzip and was passed over', {
     place: `byte ${String(offset)} of the packed file`,
   });
-  return true;
+  return undefined;
 }
 
 async function* unpack(

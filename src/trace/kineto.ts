@@ -6,7 +6,7 @@
  * events are passed over unparsed.
  */
 import { DxpuError } from '#base/errors';
-import { countsAsTrailing } from './bytes-of-file.ts';
+import { lossAtEnd } from './bytes-of-file.ts';
 import { type EventsEnd, JsonEvents } from './json-events.ts';
 import { KinetoReader } from './kineto-reader.ts';
 import type { Timeline } from './timeline.ts';
@@ -45,8 +45,7 @@ export async function readKineto(
       options.onBytes?.(events.bytes);
     }
   } catch (thrown) {
-    if (!(thrown instanceof DxpuError) || thrown.code !== 'data_loss') throw thrown;
-    if (!countsAsTrailing(thrown, reader.warnings)) loss = thrown;
+    loss = lossAtEnd(thrown, reader.warnings);
   }
   const end = events.end();
   if (loss !== undefined) reader.countTruncated(loss.message);

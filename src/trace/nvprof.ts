@@ -4,7 +4,7 @@
  * processes were profiled. It has no host side, so that nothing is known of calls and waits.
  */
 import { DxpuError } from '#base/errors';
-import { countsAsTrailing } from './bytes-of-file.ts';
+import { lossAtEnd } from './bytes-of-file.ts';
 import { csvFields } from './csv-line.ts';
 import { nvprofHead, nvprofUnits } from './nvprof-header.ts';
 import type { NvprofColumns, NvprofUnits } from './nvprof-header.ts';
@@ -47,9 +47,8 @@ export async function readNvprof(file: string, options: ReadOptions = {}): Promi
   try {
     for await (const line of textLines(fileChunks(file, options))) reader.take(line);
   } catch (error) {
-    // What a damaged gzip file yields up to the damage is of use.
-    if (!(error instanceof DxpuError) || error.code !== 'data_loss') throw error;
-    if (!countsAsTrailing(error, reader.warnings)) reader.cutShort(error.message);
+    const loss = lossAtEnd(error, reader.warnings);
+    if (loss !== undefined) reader.cutShort(loss.message);
   }
   return reader.finish();
 }

@@ -7,7 +7,7 @@
  * the name of the operator it is of.
  */
 import { DxpuError } from '#base/errors';
-import { countsAsTrailing } from './bytes-of-file.ts';
+import { lossAtEnd } from './bytes-of-file.ts';
 import { JsonEvents } from './json-events.ts';
 import type { EventsSink } from './json-events.ts';
 import { endOfValue } from './json-skip.ts';
@@ -34,11 +34,10 @@ export async function readTensorflow(file: string, options: ReadOptions = {}): P
   try {
     for await (const chunk of fileChunks(file, options)) if (!events.push(chunk)) break;
   } catch (error) {
-    // What a damaged gzip file yields up to the damage is of use.
-    if (!(error instanceof DxpuError) || error.code !== 'data_loss') throw error;
     const { warnings } = sink.builder;
-    if (!countsAsTrailing(error, warnings)) {
-      warnings.count('damaged', `end of the file is missing: ${error.message}`);
+    const loss = lossAtEnd(error, warnings);
+    if (loss !== undefined) {
+      warnings.count('damaged', `end of the file is missing: ${loss.message}`);
     }
   }
   const { cutOffAt } = events.end();
