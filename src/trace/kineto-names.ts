@@ -1,4 +1,5 @@
 /** What the words of a Kineto trace mean: categories of events, and names of copies. */
+import { copyKind } from './copy-kind.ts';
 import { WORK_FLAG, WORK_KIND, type WorkKind } from './timeline.ts';
 
 export const CATEGORY = {
@@ -46,24 +47,10 @@ export interface CopyName {
   readonly flags: number;
 }
 
-/** Arrays are device memory. */
-const COPY_KINDS: Readonly<Record<string, WorkKind>> = {
-  HtoD: WORK_KIND.htod,
-  HtoA: WORK_KIND.htod,
-  DtoH: WORK_KIND.dtoh,
-  AtoH: WORK_KIND.dtoh,
-  DtoD: WORK_KIND.dtod,
-  DtoA: WORK_KIND.dtod,
-  AtoD: WORK_KIND.dtod,
-  AtoA: WORK_KIND.dtod,
-  HtoH: WORK_KIND.htoh,
-  PtoP: WORK_KIND.ptop,
-};
-
 /** Of a copy on the GPU, such as "Memcpy HtoD (Pageable -> Device)". */
 export function copyName(name: string): CopyName {
   const word = /\b([HDAP]to[HDAP])\b/.exec(name)?.[1];
-  const kind = (word === undefined ? undefined : COPY_KINDS[word]) ?? WORK_KIND.copy;
+  const kind = copyKind(word ?? '') ?? WORK_KIND.copy;
   const flags =
     (/\bPageable\b/.test(name) ? WORK_FLAG.pageable : 0) |
     (/\bPinned\b/.test(name) ? WORK_FLAG.pinned : 0);

@@ -2,6 +2,7 @@
  * What the numbers of an Nsight Systems export mean: kinds of copies and of memory, by the tables the
  * export brings along or else by CUPTI's constants; processes and threads inside a `globalTid`.
  */
+import { copyKind } from './copy-kind.ts';
 import type { NsysDatabase, SqlValue } from './nsys-database.ts';
 import { WORK_FLAG, WORK_KIND } from './timeline.ts';
 import type { WorkKind } from './timeline.ts';
@@ -30,19 +31,6 @@ export interface CopyKind {
 
 const UNKNOWN_COPY: CopyKind = { kind: WORK_KIND.copy, name: 'Memcpy', isManaged: false };
 
-const KIND_OF_WORD = new Map<string, WorkKind>([
-  ['HTOD', WORK_KIND.htod],
-  ['HTOA', WORK_KIND.htod],
-  ['DTOH', WORK_KIND.dtoh],
-  ['ATOH', WORK_KIND.dtoh],
-  ['DTOD', WORK_KIND.dtod],
-  ['DTOA', WORK_KIND.dtod],
-  ['ATOD', WORK_KIND.dtod],
-  ['ATOA', WORK_KIND.dtod],
-  ['HTOH', WORK_KIND.htoh],
-  ['PTOP', WORK_KIND.ptop],
-]);
-
 /** CUPTI's own numbers, for exports without ENUM_CUDA_MEMCPY_OPER. */
 const COPY_WORDS: readonly (readonly [number, string])[] = [
   [1, 'HTOD'],
@@ -66,10 +54,10 @@ export function copyKinds(db: NsysDatabase): (value: number) => CopyKind {
   const kinds = new Map<number, CopyKind>();
   for (const [value, word] of [...COPY_WORDS, ...words]) {
     const plain = word.replace(/^UVM_/, '');
-    const kind = KIND_OF_WORD.get(plain);
+    const direction = plain.replace('TO', 'to');
+    const kind = copyKind(direction);
     if (kind === undefined) continue;
-    const name = `Memcpy ${plain.replace('TO', 'to')}`;
-    kinds.set(value, { kind, name, isManaged: plain !== word });
+    kinds.set(value, { kind, name: `Memcpy ${direction}`, isManaged: plain !== word });
   }
   return (value) => kinds.get(value) ?? UNKNOWN_COPY;
 }

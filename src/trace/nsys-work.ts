@@ -1,4 +1,5 @@
 /** GPU work of an Nsight Systems export: kernels, copies, memsets, graphs recorded as a whole. */
+import { countManagedCopies, countPageFaults } from './managed-memory.ts';
 import { NSYS_TABLES } from './nsys-context.ts';
 import type { NsysContext } from './nsys-context.ts';
 import { copyKinds, id, memoryFlags, number } from './nsys-values.ts';
@@ -69,23 +70,11 @@ export async function readCopies(context: NsysContext): Promise<void> {
       );
     }
   }
-  if (managed > 0) {
-    builder.warnings.count(
-      'managed-memory',
-      'copies were made by the driver for managed memory: they count as copies, the faults behind them are not seen',
-      { by: managed },
-    );
-  }
-  const faults = FAULT_TABLES.reduce((sum, table) => sum + db.expectedRows(table), 0);
-  if (faults > 0) {
-    builder.warnings.count(
-      'page-faults',
-      'page faults of managed memory were recorded and are not modelled',
-      {
-        by: faults,
-      },
-    );
-  }
+  countManagedCopies(builder.warnings, managed);
+  countPageFaults(
+    builder.warnings,
+    FAULT_TABLES.reduce((sum, table) => sum + db.expectedRows(table), 0),
+  );
 }
 
 export async function readMemsets(context: NsysContext): Promise<void> {

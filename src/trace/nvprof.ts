@@ -5,7 +5,9 @@
  */
 import { DxpuError } from '#base/errors';
 import { lossAtEnd } from './bytes-of-file.ts';
+import { copyKind } from './copy-kind.ts';
 import { csvFields } from './csv-line.ts';
+import { countManagedCopies, countPageFaults } from './managed-memory.ts';
 import { nvprofHead, nvprofUnits } from './nvprof-header.ts';
 import type { NvprofColumns, NvprofUnits } from './nvprof-header.ts';
 import { fileChunks } from './read-options.ts';
@@ -24,18 +26,6 @@ const CORRELATIONS = 0x1_0000_0000;
 /** nvprof prints six decimals. */
 const DECIMAL = 1e-6;
 
-const COPY_KINDS = new Map<string, WorkKind>([
-  ['HtoD', WORK_KIND.htod],
-  ['HtoA', WORK_KIND.htod],
-  ['DtoH', WORK_KIND.dtoh],
-  ['AtoH', WORK_KIND.dtoh],
-  ['DtoD', WORK_KIND.dtod],
-  ['DtoA', WORK_KIND.dtod],
-  ['AtoD', WORK_KIND.dtod],
-  ['AtoA', WORK_KIND.dtod],
-  ['HtoH', WORK_KIND.htoh],
-  ['PtoP', WORK_KIND.ptop],
-]);
 const MEMORY_FLAGS = new Map<string, number>([
   ['Pageable', WORK_FLAG.pageable],
   ['Pinned', WORK_FLAG.pinned],
@@ -142,11 +132,9 @@ class NvprofReader {
     const { warnings } = this.#builder;
     const field = (column: number): string => fields[column] ?? '';
     const label = field(columns.name);
-    if (label.startsWith('[Unified Memory') && !label.includes('Memcpy')) {
-      warnings.count(
-        'page-faults',
-        'page faults of managed memory were recorded and are not modelled',
-      );
+    const isManaged = label.startsWith('[Unified Memory');
+    if (isManaged && !label.includes('Memcpy')) {
+      countPageFaults(warnings, 1);
       return;
     }
     if (field(columns.device) === '') {
@@ -157,12 +145,7 @@ class NvprofReader {
       return;
     }
     const { kind, name, correlation } = workOf(label);
-    if (label.startsWith('[Unified Memory')) {
-      warnings.count(
-        'managed-memory',
-        'copies were made by the driver for managed memory: they count as copies, the faults behind them are not seen',
-      );
-    }
+    if (isManaged) countManagedCopies(warnings, 1);
     const memory = kind === WORK_KIND.htod ? columns.sourceMemory : columns.targetMemory;
     const isHostCopy = kind === WORK_KIND.htod || kind === WORK_KIND.dtoh;
     const size = field(columns.size);
@@ -214,7 +197,7 @@ function workOf(label: string): {
   const copy = /^\[.*memcpy (\w+)\]$/i.exec(label);
   if (copy !== null) {
     const word = copy[1] ?? '';
-    const kind = COPY_KINDS.get(word);
+    const kind = copyKind(word);
     return kind === undefined
       ? { kind: WORK_KIND.copy, name: 'Memcpy', correlation: 0 }
       : { kind, name: `Memcpy ${word}`, correlation: 0 };
