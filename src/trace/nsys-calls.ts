@@ -33,28 +33,17 @@ export async function readCalls(context: NsysContext): Promise<void> {
 
 /** After calls and work. */
 export async function readSyncs(context: NsysContext): Promise<void> {
-  const { db, builder } = context;
-  const table = NSYS_TABLES.sync;
-  if (!db.has(table)) return;
+  if (!context.db.has(NSYS_TABLES.sync)) return;
   const records = await readEventRecords(context);
-  const expressions = [
-    context.process(table),
-    ...['deviceId', 'contextId', 'streamId', 'correlationId', 'eventId', 'eventSyncId'].map(
-      (column) => db.column(table, column),
-    ),
-  ];
-  for await (const batch of db.rows(table, expressions)) {
-    for (const [process, device, ctx, stream, correlationId, event, syncId] of batch) {
-      const correlation = context.correlation(process, correlationId);
+  for await (const batch of eventRows(context, NSYS_TABLES.sync)) {
+    for (const row of batch) {
+      const { correlation, event, syncId, streamOf } = eventOf(context, row);
       if (!(correlation > 0)) continue;
-      const record =
-        id(event) < 0
-          ? undefined
-          : records.find(eventKey(process, ctx, event), correlation, id(syncId));
-      const told = id(stream) < 0 ? -1 : context.stream(process, device, ctx, stream);
-      builder.addSync({
+      const record = event === undefined ? undefined : records.find(event, correlation, syncId);
+      const stream = streamOf();
+      context.builder.addSync({
         correlation,
-        stream: told < 0 ? (record?.stream ?? -1) : told,
+        stream: stream < 0 ? (record?.stream ?? -1) : stream,
         recordCorrelation: record?.correlation ?? 0,
         recordStream: record?.stream ?? -1,
       });
@@ -63,35 +52,54 @@ export async function readSyncs(context: NsysContext): Promise<void> {
 }
 
 async function readEventRecords(context: NsysContext): Promise<EventRecords> {
-  const { db } = context;
-  const table = NSYS_TABLES.event;
   const records = new EventRecords();
-  const expressions = [
-    context.process(table),
-    ...['deviceId', 'contextId', 'streamId', 'correlationId', 'eventId', 'eventSyncId'].map(
-      (column) => db.column(table, column),
-    ),
-  ];
-  for await (const batch of db.rows(table, expressions)) {
-    for (const [process, device, ctx, stream, correlationId, event, syncId] of batch) {
-      const correlation = context.correlation(process, correlationId);
-      if (id(event) < 0 || !(correlation > 0)) continue;
-      records.add(eventKey(process, ctx, event), {
-        correlation,
-        syncId: id(syncId),
-        stream: id(stream) < 0 ? -1 : context.stream(process, device, ctx, stream),
-      });
+  for await (const batch of eventRows(context, NSYS_TABLES.event)) {
+    for (const row of batch) {
+      const { correlation, event, syncId, streamOf } = eventOf(context, row);
+      if (event === undefined || !(correlation > 0)) continue;
+      records.add(event, { correlation, syncId, stream: streamOf() });
     }
   }
   return records;
 }
 
-function eventKey(
-  process: SqlValue | undefined,
-  ctx: SqlValue | undefined,
-  event: SqlValue | undefined,
-): string {
-  return `${process ?? ''}/${ctx ?? ''}/${event ?? ''}`;
+const EVENT_COLUMNS = [
+  'deviceId',
+  'contextId',
+  'streamId',
+  'correlationId',
+  'eventId',
+  'eventSyncId',
+];
+
+/** Rows of the table of event records, or of that of waits, for `eventOf`. */
+function eventRows(
+  context: NsysContext,
+  table: string,
+): AsyncGenerator<readonly (readonly SqlValue[])[]> {
+  const columns = EVENT_COLUMNS.map((column) => context.db.column(table, column));
+  return context.db.rows(table, [context.process(table), ...columns]);
+}
+
+interface EventRow {
+  readonly correlation: number;
+  /** Names the event within its context and process. */
+  readonly event: string | undefined;
+  readonly syncId: number;
+  /** -1 where the row tells none. Asked for, the stream is one of the timeline's. */
+  readonly streamOf: () => number;
+}
+
+function eventOf(
+  context: NsysContext,
+  [process, device, ctx, stream, correlation, event, syncId]: readonly SqlValue[],
+): EventRow {
+  return {
+    correlation: context.correlation(process, correlation),
+    event: id(event) < 0 ? undefined : `${process ?? ''}/${ctx ?? ''}/${event ?? ''}`,
+    syncId: id(syncId),
+    streamOf: () => (id(stream) < 0 ? -1 : context.stream(process, device, ctx, stream)),
+  };
 }
 
 /** Named ranges that are obviously iterations, see `iteration-ranges.ts`. */

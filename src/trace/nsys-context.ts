@@ -136,7 +136,7 @@ export class NsysContext {
     const key = `${process ?? ''}/${device ?? ''}/${context ?? ''}/${stream ?? ''}`;
     let index = this.#streams.get(key);
     if (index === undefined) {
-      const gpu = this.gpu(process, id(device));
+      const gpu = this.#gpu(process, id(device));
       const others: string[] = [];
       if (this.#processIndex(process) > 0) others.push(`process ${pidText(process)}`);
       // The first context of a process on a GPU goes without saying.
@@ -152,7 +152,7 @@ export class NsysContext {
   }
 
   /** The number of the GPU in the machine: a process may number those it sees otherwise. */
-  gpu(process: SqlValue | undefined, device: number): number {
+  #gpu(process: SqlValue | undefined, device: number): number {
     const pid = typeof process === 'number' ? process % PIDS : -1;
     return this.#gpuOf.get(`${pid}/${device}`) ?? Math.max(0, device);
   }
