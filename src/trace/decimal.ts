@@ -2,12 +2,13 @@
  * Numbers from their digits, for times that a double cannot hold: microseconds since 1970 with three
  * decimals have 19 digits.
  */
+import { QUOTE } from './json-bytes.ts';
+
 const ZERO = 0x30;
 const NINE = 0x39;
 const MINUS = 0x2d;
 const PLUS = 0x2b;
 const POINT = 0x2e;
-const QUOTE = 0x22;
 
 /** The number between `start` and `end`, with or without quotes around; NaN if it is none. */
 export function decimal(bytes: Uint8Array, start: number, end: number): number {

@@ -28,7 +28,7 @@ const FIELD_KEYS = new Set([
   'trace_id',
   'INFO',
 ]);
-const EVENTS_KEY = 'traceEvents';
+export const EVENTS_KEY = 'traceEvents';
 const MAX_KEY = 24;
 /** Of the brace, the key and the colon with the white space between. */
 const MAX_PREFIX = 256;

@@ -9,7 +9,7 @@
  * it shows. Bytes looked at again are at most as many as those looked at once and 64 MiB.
  */
 import { Carry } from './carry.ts';
-import { EventBoundary } from './event-boundary.ts';
+import { EVENTS_KEY, EventBoundary } from './event-boundary.ts';
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -28,8 +28,6 @@ const MAX_EVENT_BYTES = 1 << 25;
 /** A field longer than this is passed over. */
 const MAX_FIELD_BYTES = 1 << 22;
 const FREE_RESCAN_BYTES = 1 << 26;
-
-const EVENTS_KEY = 'traceEvents';
 
 export interface EventsSink {
   /**

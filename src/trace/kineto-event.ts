@@ -142,6 +142,14 @@ export class KinetoEvent {
     return this.#ends[slot] as number;
   }
 
+  /** The value without its quotes; empty where there is none. */
+  text(slot: Field | Arg): string {
+    if (!this.has(slot)) return '';
+    const inset = this.isText(slot) ? 1 : 0;
+    const bytes = this.bytes.subarray(this.start(slot) + inset, this.end(slot) - inset);
+    return Buffer.from(bytes).toString('utf8');
+  }
+
   isText(slot: Field | Arg): boolean {
     return this.has(slot) && this.bytes[this.start(slot)] === QUOTE;
   }

@@ -30,9 +30,7 @@ export class KinetoIterations {
 
   /** Of one label the host's counts before the GPU's, and of several threads' the longest. */
   add(event: KinetoEvent, category: Category, startNs: number, durationNs: number): void {
-    const label = Buffer.from(
-      event.bytes.subarray(event.start(FIELD.name) + 1, event.end(FIELD.name) - 1),
-    ).toString('utf8');
+    const label = event.text(FIELD.name);
     const onGpu = category === CATEGORY.gpuAnnotation;
     const known = this.#marked.get(label);
     if (known === undefined && this.#marked.size >= MAX_ITERATIONS) return;

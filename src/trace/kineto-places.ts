@@ -4,7 +4,6 @@ import { decimal } from './decimal.ts';
 import { ARG, type Arg, FIELD, type Field, type KinetoEvent } from './kineto-event.ts';
 import type { TimelineBuilder } from './timeline-builder.ts';
 
-const QUOTE = 0x22;
 const MAX_NAMED_THREADS = 1 << 14;
 
 export class KinetoPlaces {
@@ -25,8 +24,8 @@ export class KinetoPlaces {
     const key = this.#id(event, FIELD.pid) * 0x400_0000 + this.#id(event, FIELD.tid);
     const known = this.#threads.get(key);
     if (known !== undefined) return known;
-    const pid = textOf(event, FIELD.pid);
-    const tid = textOf(event, FIELD.tid);
+    const pid = event.text(FIELD.pid);
+    const tid = event.text(FIELD.tid);
     const made = this.#builder.thread(pid, tid);
     this.#threads.set(key, made);
     this.#threadIds.push({ pid, tid });
@@ -41,7 +40,7 @@ export class KinetoPlaces {
       ? decimal(event.bytes, event.start(written), event.end(written))
       : Number.NaN;
     const isSmall = number >= 0 && number < 0x10_0000 && Number.isInteger(number);
-    const text = isSmall ? String(number) : textOf(event, written).replace(/^stream /, '');
+    const text = isSmall ? String(number) : event.text(written).replace(/^stream /, '');
     if (!isSmall) return this.#builder.stream(device, text);
     const key = device * 0x10_0000 + number;
     const known = this.#streams.get(key);
@@ -54,10 +53,10 @@ export class KinetoPlaces {
   /** All fields of the event, whose phase is M, are read. */
   metadata(event: KinetoEvent): void {
     if (!event.isText(FIELD.name) || !event.isText(ARG.name)) return;
-    if (textOf(event, FIELD.name) !== 'thread_name') return;
+    if (event.text(FIELD.name) !== 'thread_name') return;
     if (this.#threadNames.size >= MAX_NAMED_THREADS) return;
-    const key = `${textOf(event, FIELD.pid)}\n${textOf(event, FIELD.tid)}`;
-    this.#threadNames.set(key, textOf(event, ARG.name));
+    const key = `${event.text(FIELD.pid)}\n${event.text(FIELD.tid)}`;
+    this.#threadNames.set(key, event.text(ARG.name));
   }
 
   /** Names the threads that have calls. */
@@ -81,15 +80,4 @@ function deviceOf(event: KinetoEvent): number {
     if (device >= 0 && device < 0x100_0000 && Number.isInteger(device)) return device;
   }
   return 0;
-}
-
-function textOf(event: KinetoEvent, slot: Field | Arg): string {
-  if (!event.has(slot)) return '';
-  const start = event.start(slot);
-  const end = event.end(slot);
-  const isText = event.bytes[start] === QUOTE;
-  const bytes = isText
-    ? event.bytes.subarray(start + 1, end - 1)
-    : event.bytes.subarray(start, end);
-  return Buffer.from(bytes).toString('utf8');
 }
