@@ -6,10 +6,14 @@ import type { Timed } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 
-export type QmpAnswer =
-  | { readonly ok: true; readonly value: unknown }
-  /** `kind` is QEMU's error class, as `DeviceNotFound`; `timeout` and `gone` are our own. */
-  | { readonly ok: false; readonly kind: string; readonly message: string };
+export interface QmpRefusal {
+  readonly ok: false;
+  /** QEMU's error class, as `DeviceNotFound`; `timeout` and `gone` are our own. */
+  readonly kind: string;
+  readonly message: string;
+}
+
+export type QmpAnswer = { readonly ok: true; readonly value: unknown } | QmpRefusal;
 
 export type QmpDone = (now: Nanos, answer: QmpAnswer) => void;
 

@@ -16,11 +16,16 @@ export interface UsedFunction {
   }[];
 }
 
+export interface SlotProblem {
+  readonly kind: string;
+  readonly message: string;
+}
+
 export interface SlotSoftware {
   /** The function of a slot, once its BARs have their final addresses. */
   functionAt(slot: number): UsedFunction | undefined;
   /** Why the function that is there is not put to use. `link-down`: the slot's own state says it. */
-  problemAt(slot: number): { readonly kind: string; readonly message: string } | undefined;
+  problemAt(slot: number): SlotProblem | undefined;
   /** What is worth knowing of a slot that is as it should be, or on its way there. */
   noteAt(slot: number): string | undefined;
   /**
@@ -49,7 +54,7 @@ export class SoftSlots implements SlotSoftware {
     return this.#hotPlug.functionAt(slot);
   }
 
-  problemAt(slot: number): { readonly kind: string; readonly message: string } | undefined {
+  problemAt(slot: number): SlotProblem | undefined {
     return this.#hotPlug.problemAt(slot);
   }
 

@@ -8,17 +8,17 @@
  * go; all its reads are all ones then, and the slot's next function waits.
  */
 import { DxpuError } from '#base/errors';
-import { formatBytes, placeBars } from '#host/bar-assignment';
 import type { Nanos } from '#base/units';
 import { type FunctionSurvey, surveyFunction } from '#host/function-survey';
 import type { SoftHost } from '#host/root-complex';
 import { TaskScope } from '#host/task';
 import type { VirtualPort } from '#host/virtual-port';
-import type { QmpDone } from '#vm/qmp-session';
+import type { QmpDone, QmpRefusal } from '#vm/qmp-session';
 import type { ServedDevice } from '#vfio-user/served-device';
 import type { Logger } from './logger.ts';
-import type { UsedFunction } from './slot-software.ts';
+import type { SlotProblem, UsedFunction } from './slot-software.ts';
 import { VmFunction, type VmFunctionOptions } from './vm-function.ts';
+import { fitWindows } from './window-fit.ts';
 
 /** What a slot asks of QEMU. */
 export interface VmHotplug {
@@ -47,7 +47,11 @@ export interface VmSlotOptions {
 /** QEMU takes a request while another is under way for an error, and a guest may miss one. */
 const ASK_AGAIN_NS = 7e9;
 
-type Problem = { readonly kind: string; readonly message: string };
+const VM_GONE: SlotProblem = {
+  kind: 'vm-gone',
+  message: 'the VM has ended, or its QMP socket is gone',
+};
+
 type InQemu = 'no' | 'adding' | 'yes' | 'removing';
 
 export class VmSlot {
@@ -56,7 +60,8 @@ export class VmSlot {
   readonly #options: VmSlotOptions;
   #scope: TaskScope | undefined;
   #survey: FunctionSurvey | undefined;
-  #problem: Problem | undefined;
+  #surveyedBus = 0;
+  #problem: SlotProblem | undefined;
   #inQemu: InQemu = 'no';
   /** What QEMU's device is served by; `undefined` for one that was there before this process. */
   #served: { readonly fn: VmFunction; readonly server: { close(): void } } | undefined;
@@ -70,7 +75,7 @@ export class VmSlot {
     this.id = `dxpu-slot${options.port.virtualSlot}`;
   }
 
-  get problem(): Problem | undefined {
+  get problem(): SlotProblem | undefined {
     return this.#problem;
   }
 
@@ -124,22 +129,32 @@ export class VmSlot {
 
   /** The link of the slot came up or went down. */
   linkChanged(now: Nanos, active: boolean, surprise: boolean): void {
-    const { soft, port, log } = this.#options;
-    const { virtualSlot } = port;
-    if (!active) {
-      const how = surprise ? 'without notice' : 'as asked';
-      const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
-      const scope = this.#scope;
-      this.#scope = undefined;
-      this.#survey = undefined;
-      this.#problem = undefined;
-      scope?.end(now, new DxpuError('unavailable', message));
-      this.#advance(now);
+    if (active) {
+      this.#startSurvey(now);
       return;
     }
+    const how = surprise ? 'without notice' : 'as asked';
+    const { virtualSlot } = this.#options.port;
+    const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
+    this.#endSurvey(now, message);
+    this.#advance(now);
+  }
+
+  #endSurvey(now: Nanos, why: string): void {
+    const scope = this.#scope;
+    this.#scope = undefined;
+    this.#survey = undefined;
+    this.#problem = undefined;
+    scope?.end(now, new DxpuError('unavailable', why));
+  }
+
+  #startSurvey(now: Nanos): void {
+    const { soft, port, log } = this.#options;
+    const { virtualSlot } = port;
     const scope = new TaskScope(`slot ${virtualSlot}`);
     this.#scope = scope;
-    const survey = surveyFunction(soft, virtualSlot, port.routing.secondaryBus << 8);
+    this.#surveyedBus = port.routing.secondaryBus;
+    const survey = surveyFunction(soft, virtualSlot, this.#surveyedBus << 8);
     soft.tasks.run(
       now,
       survey,
@@ -217,6 +232,14 @@ export class VmSlot {
   /** Windows or bus of the port have changed. */
   routingChanged(now: Nanos): void {
     if (this.#problem?.kind === 'no-space') this.#problem = undefined;
+    const { secondaryBus } = this.#options.port.routing;
+    if (this.#scope !== undefined && this.#survey === undefined) {
+      // On another bus it has found, or will find, nothing.
+      if (secondaryBus !== this.#surveyedBus) {
+        this.#endSurvey(now, `the bus has become ${secondaryBus}`);
+        this.#startSurvey(now);
+      }
+    }
     this.#advance(now);
   }
 
@@ -224,7 +247,7 @@ export class VmSlot {
   #vmGone(now: Nanos): void {
     if (this.#inQemu !== 'no') this.removed(now);
     if (this.#survey === undefined) return;
-    this.#setProblem({ kind: 'vm-gone', message: 'the VM has ended, or its QMP socket is gone' });
+    this.#setProblem(VM_GONE);
     this.#options.onChanged(now);
   }
 
@@ -245,7 +268,7 @@ export class VmSlot {
     const { soft, port, rootPort, socketPath, vm, serve, log } = this.#options;
     const survey = this.#survey;
     if (survey === undefined) return;
-    const noSpace = fit(survey, port, rootPort);
+    const noSpace = fitWindows(survey, port, rootPort);
     if (noSpace !== undefined) {
       this.#setProblem(noSpace);
       return;
@@ -276,13 +299,27 @@ export class VmSlot {
         this.#inQemu = 'yes';
         this.#advance(then);
       } else {
-        this.removed(then);
-        if (this.#survey === survey && answer.kind !== 'gone') {
-          this.#setProblem({ kind: 'not-added', message: answer.message });
-        }
+        this.#notAdded(then, survey, answer);
       }
       this.#options.settle();
     });
+  }
+
+  #notAdded(now: Nanos, survey: FunctionSurvey, answer: QmpRefusal): void {
+    // Before the device counts as removed: that would be the time to add it again.
+    if (this.#survey === survey) {
+      const { kind, message } = answer;
+      this.#setProblem(kind === 'gone' ? VM_GONE : { kind: 'not-added', message });
+    }
+    if (answer.kind !== 'timeout') {
+      this.removed(now);
+      return;
+    }
+    // QEMU may have it, or come to have it.
+    this.#served?.server.close();
+    this.#served = undefined;
+    this.#inQemu = 'yes';
+    this.#advance(now);
   }
 
   /** And again, until QEMU says that it is gone. */
@@ -301,32 +338,11 @@ export class VmSlot {
     });
   }
 
-  #setProblem(problem: Problem): void {
+  #setProblem(problem: SlotProblem): void {
     this.#problem = { kind: problem.kind, message: problem.message };
     this.#options.log.error(
       { slot: this.#options.port.virtualSlot, problem: problem.kind },
       problem.message,
     );
   }
-}
-
-/** Why the BARs do not fit the windows of the root port. */
-function fit(survey: FunctionSurvey, port: VirtualPort, rootPort: string): Problem | undefined {
-  const { nonPrefetchable, prefetchable } = port.routing;
-  const bytesOf = ({ base, limit }: { base: number; limit: number }): number =>
-    Math.max(0, limit + 1 - base);
-  const windows = {
-    secondaryBus: port.routing.secondaryBus,
-    nonPrefetchableBase: nonPrefetchable.base,
-    nonPrefetchableBytes: bytesOf(nonPrefetchable),
-    prefetchableBase: prefetchable.base,
-    prefetchableBytes: bytesOf(prefetchable),
-  };
-  const placed = placeBars(survey.bars, windows, `root port ${rootPort}`);
-  if (Array.isArray(placed)) return undefined;
-  const word = placed.window === 'prefetchable' ? 'pref64-reserve' : 'mem-reserve';
-  const message =
-    `no space: BAR ${placed.barIndex} needs ${formatBytes(placed.barBytes)}, the ${placed.window} window of ` +
-    `root port ${rootPort} has ${formatBytes(placed.windowBytes)}: give it a larger ${word} on QEMU's command line`;
-  return { kind: 'no-space', message };
 }

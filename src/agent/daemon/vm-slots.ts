@@ -11,7 +11,7 @@ import { type RootPort, rootPortsOf } from '#vm/pci-topology';
 import { QmpConnection } from '#vm/qmp-connection';
 import type { QmpAnswer, QmpDone } from '#vm/qmp-session';
 import type { Logger } from './logger.ts';
-import type { SlotSoftware, UsedFunction } from './slot-software.ts';
+import type { SlotProblem, SlotSoftware, UsedFunction } from './slot-software.ts';
 import { unknownRouting } from './unknown-ports.ts';
 import { type Serve, type VmHotplug, VmSlot, type VmSlotOptions } from './vm-slot.ts';
 
@@ -115,7 +115,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     return this.#slots[slot]?.used;
   }
 
-  problemAt(slot: number): { readonly kind: string; readonly message: string } | undefined {
+  problemAt(slot: number): SlotProblem | undefined {
     return this.#slots[slot]?.problem;
   }
 

@@ -1,0 +1,242 @@
+/** A slot whose function a VM uses: how it comes to the guest, and how it is let go of. */
+import { describe, expect, it } from 'vitest';
+import { BAR0, placeBars, VmSlotRig } from '#testkit/vm-slot-rig';
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+const EMPTY = { base: MIB, limit: MIB - 1 };
+const ADD = '0 add dxpu-slot0 rp0 /run/slot0';
+
+describe('a function that comes', () => {
+  it('is surveyed, served, added, and in use once the guest has placed it', () => {
+    const rig = new VmSlotRig();
+    rig.plug();
+    expect(rig.asked).toEqual([ADD]);
+    expect(rig.servers).toMatchObject([{ path: '/run/slot0', isOpen: true }]);
+    const guest = rig.connectGuest();
+    expect(rig.slot.used).toBeUndefined();
+    expect(rig.slot.isUnsettled).toBe(true);
+    expect(rig.slot.note).toBe('the guest has yet to give the function its addresses');
+    placeBars(guest);
+    expect(rig.slot.used).toEqual({
+      bdf: 0x0100,
+      vendorId: 0x1234,
+      deviceId: 0x5678,
+      bars: [
+        { index: 0, address: 0xe000_0000, sizeBytes: 65536 },
+        { index: 2, address: 256 * GIB, sizeBytes: MIB },
+      ],
+    });
+    expect([rig.slot.isUnsettled, rig.slot.note, rig.slot.problem]).toEqual([
+      false,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it('is not added where its BARs do not fit, with sizes and a way out, until they do', () => {
+    const rig = new VmSlotRig();
+    const port = rig.host.ports[0]!;
+    const large = { index: 2, sizeBytes: 8 * GIB, is64Bit: true, prefetchable: true };
+    rig.plug({ bars: [BAR0, large] });
+    expect(rig.slot.problem).toEqual({
+      kind: 'no-space',
+      message:
+        'no space: BAR 2 needs 8 GiB, the prefetchable window of root port rp0 has 4 GiB: ' +
+        "give it a larger pref64-reserve on QEMU's command line",
+    });
+    expect([rig.asked, rig.servers]).toEqual([[], []]);
+    const prefetchable = { base: 512 * GIB, limit: 520 * GIB - 1 };
+    port.setRouting({ ...port.routing, nonPrefetchable: EMPTY, prefetchable });
+    rig.slot.routingChanged(rig.now);
+    expect(rig.slot.problem?.message).toBe(
+      'no space: BAR 0 needs 64 KiB, the non-prefetchable window of root port rp0 has 0 bytes: ' +
+        "give it a larger mem-reserve on QEMU's command line",
+    );
+    const nonPrefetchable = { base: 0xfc00_0000, limit: 0xfc0f_ffff };
+    port.setRouting({ ...port.routing, nonPrefetchable, prefetchable });
+    rig.slot.routingChanged(rig.now);
+    expect(rig.slot.problem).toBeUndefined();
+    expect(rig.asked).toEqual([ADD]);
+  });
+
+  it('waits for the guest to set up the root port', () => {
+    const rig = new VmSlotRig();
+    const port = rig.host.ports[0]!;
+    const { routing } = port;
+    port.setRouting({ secondaryBus: 1, nonPrefetchable: EMPTY, prefetchable: EMPTY });
+    rig.plug();
+    expect([rig.asked, rig.slot.problem]).toEqual([[], undefined]);
+    expect(rig.slot.note).toBe('the guest has yet to set up root port rp0');
+    port.setRouting(routing);
+    rig.slot.routingChanged(rig.now);
+    expect(rig.asked).toEqual([ADD]);
+  });
+
+  it('is surveyed again where the bus becomes another meanwhile', () => {
+    const rig = new VmSlotRig();
+    const port = rig.host.ports[0]!;
+    const { routing } = port;
+    port.setRouting({ secondaryBus: 255, nonPrefetchable: EMPTY, prefetchable: EMPTY });
+    rig.plug({ readyAtNs: 1e9 });
+    port.setRouting(routing);
+    rig.slot.routingChanged(rig.now);
+    rig.pass(2e9);
+    expect(rig.slot.problem).toBeUndefined();
+    expect(rig.asked).toEqual(['1 add dxpu-slot0 rp0 /run/slot0']);
+    // And once it is known, another bus is no matter.
+    port.setRouting({ ...routing, secondaryBus: 7 });
+    rig.slot.routingChanged(rig.now);
+    placeBars(rig.connectGuest());
+    expect(rig.slot.used?.bdf).toBe(0x0700);
+  });
+
+  it('is surveyed again where it was a problem on another bus', () => {
+    const rig = new VmSlotRig();
+    const port = rig.host.ports[0]!;
+    port.setRouting({ ...port.routing, secondaryBus: 1 });
+    rig.plug({ readyAtNs: 100e9 });
+    rig.pass(90e9);
+    expect(rig.slot.problem?.kind).toBe('not-ready');
+    rig.pass(20e9);
+    port.setRouting({ ...port.routing, secondaryBus: 2 });
+    rig.slot.routingChanged(rig.now);
+    rig.pass(1e9);
+    expect(rig.slot.problem).toBeUndefined();
+    expect(rig.asked).toHaveLength(1);
+  });
+
+  it('is a problem where it cannot be served, and nothing is added', () => {
+    const rig = new VmSlotRig();
+    rig.refusesToServe = true;
+    rig.plug();
+    expect(rig.slot.problem).toEqual({
+      kind: 'not-served',
+      message: 'cannot listen at /run/slot0',
+    });
+    expect(rig.asked).toEqual([]);
+  });
+
+  it('is a problem where QEMU does not add it, and is asked for once', () => {
+    const rig = new VmSlotRig();
+    rig.plug();
+    rig.refuse('GenericError', "QMP device_add: Bus 'rp0' not found");
+    expect(rig.slot.problem).toEqual({
+      kind: 'not-added',
+      message: "QMP device_add: Bus 'rp0' not found",
+    });
+    rig.pass(60e9);
+    expect(rig.asked).toEqual([ADD]);
+    expect(rig.servers).toMatchObject([{ isOpen: false }]);
+    // Another function is another try.
+    rig.fabric.unplug(0);
+    rig.plug();
+    expect(rig.slot.problem).toBeUndefined();
+    expect(rig.asked).toHaveLength(2);
+  });
+
+  it('is taken back where QEMU does not say whether it was added', () => {
+    const rig = new VmSlotRig();
+    rig.plug();
+    rig.refuse('timeout', 'QMP device_add: no answer within 10 s');
+    expect(rig.asked).toEqual([ADD, '0 del dxpu-slot0']);
+    expect(rig.servers).toMatchObject([{ isOpen: false }]);
+    rig.refuse('DeviceNotFound');
+    rig.pass(60e9);
+    expect(rig.asked).toHaveLength(2);
+    expect(rig.slot.problem).toMatchObject({ kind: 'not-added' });
+  });
+
+  it('hides MSI-X, and says so', () => {
+    const rig = new VmSlotRig();
+    const fn = rig.plug();
+    expect(rig.slot.note).toBeUndefined();
+    rig.fabric.unplug(0);
+    fn.config.addCapability(0x11, 12, 0);
+    const other = new VmSlotRig();
+    other.fabric.plug(0, fn);
+    other.pass(10e6);
+    placeBars(other.connectGuest());
+    expect(other.slot.note).toContain('its MSI-X is hidden from the guest');
+  });
+});
+
+describe('a function that is to leave', () => {
+  it('is asked for, and has left once the guest has let go', () => {
+    const rig = new VmSlotRig();
+    const guest = rig.use();
+    const { used } = rig.slot;
+    const left: string[] = [];
+    // As the host's plane does it: out of the slot within the call.
+    const leave = (name: string): boolean =>
+      rig.slot.leave(rig.now, () => {
+        left.push(name);
+        rig.fabric.unplug(0, false);
+      });
+    expect(leave('a')).toBe(true);
+    expect(rig.asked).toEqual([ADD, '0 del dxpu-slot0']);
+    rig.answer();
+    // The guest takes the addresses back on its way out.
+    guest.configWrite(0x10, 0);
+    expect(leave('b')).toBe(true);
+    rig.pass(6e9);
+    expect([left, rig.slot.used]).toEqual([[], used]);
+    expect(rig.slot.note).toBe('the guest has yet to let go of the function at rp0');
+    rig.slot.removed(rig.now);
+    expect(left).toEqual(['a', 'b']);
+    expect([rig.slot.used, rig.slot.note, rig.servers[0]?.isOpen]).toEqual([
+      undefined,
+      undefined,
+      false,
+    ]);
+    rig.pass(60e9);
+    expect(rig.asked).toHaveLength(2);
+  });
+
+  it('has left where QEMU has no such device', () => {
+    const rig = new VmSlotRig();
+    rig.use();
+    let hasLeft = false;
+    rig.slot.leave(rig.now, () => {
+      hasLeft = true;
+      rig.fabric.unplug(0, false);
+    });
+    rig.refuse('DeviceNotFound');
+    expect(hasLeft).toBe(true);
+    rig.pass(60e9);
+    expect(rig.asked).toHaveLength(2);
+  });
+
+  it('is nobody to ask for while it is not in QEMU', () => {
+    const rig = new VmSlotRig();
+    expect(rig.slot.leave(rig.now, () => {})).toBe(false);
+  });
+
+  it('is asked for as soon as it was added', () => {
+    const rig = new VmSlotRig();
+    rig.plug();
+    expect(rig.slot.leave(rig.now, () => {})).toBe(true);
+    expect(rig.asked).toEqual([ADD]);
+    rig.connectGuest();
+    expect(rig.asked).toEqual([ADD, '0 del dxpu-slot0']);
+  });
+
+  it('stays where the guest refuses, with its reason, and is asked for again', () => {
+    const rig = new VmSlotRig();
+    rig.use();
+    let hasLeft = false;
+    rig.slot.leave(rig.now, () => {
+      hasLeft = true;
+      rig.fabric.unplug(0, false);
+    });
+    rig.answer();
+    rig.slot.unplugRefused(rig.now, 'it is busy');
+    expect(rig.slot.note).toBe('the guest has yet to let go of the function at rp0 (it is busy)');
+    expect(rig.slot.used).toBeDefined();
+    rig.pass(7e9);
+    expect(rig.asked.slice(1)).toEqual(['0 del dxpu-slot0', '7 del dxpu-slot0']);
+    expect(hasLeft).toBe(false);
+    rig.slot.removed(rig.now);
+    expect(hasLeft).toBe(true);
+  });
+});
