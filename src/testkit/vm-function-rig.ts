@@ -9,16 +9,21 @@ export interface VmFunctionRigOptions {
   readonly flr?: boolean;
   readonly vectors?: number;
   readonly pin?: boolean;
+  /** Default 1 MiB. */
+  readonly bar2Bytes?: number;
 }
 
 const MIB = 2 ** 20;
 const BAR0 = { index: 0, sizeBytes: 65536, is64Bit: false, prefetchable: false };
-const BAR2 = { index: 2, sizeBytes: MIB, is64Bit: true, prefetchable: true };
+const BAR2 = { index: 2, is64Bit: true, prefetchable: true };
 const FLR = 1 << 28;
 
 export function vmFunctionRig(options: VmFunctionRigOptions = {}) {
   const rig = rigWithoutSoftware();
-  const device = new FakeFunction({ bars: [BAR0, BAR2], vectors: options.vectors ?? 4 });
+  const device = new FakeFunction({
+    bars: [BAR0, { ...BAR2, sizeBytes: options.bar2Bytes ?? MIB }],
+    vectors: options.vectors ?? 4,
+  });
   const capabilities = device.pcie.offset + 4;
   if (options.flr === true) {
     device.config.define(capabilities, device.config.read32(capabilities) | FLR, 0);

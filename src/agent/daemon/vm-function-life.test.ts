@@ -40,6 +40,16 @@ describe('the addresses of the guest', () => {
     }
   });
 
+  it('are none while a size is learnt, though all ones lie in the window and fit the size', () => {
+    const { fn, guest, place } = vmFunctionRig({ bar2Bytes: 16 });
+    place();
+    // The window is 0x40_0000_0000 to 0x40_ffff_ffff.
+    guest.configWrite(0x18, 0xffff_ffff);
+    expect(fn.placedBars).toBeUndefined();
+    guest.configWrite(0x18, 0xffff_ffe0);
+    expect(fn.placedBars?.[1]?.address).toBe(0x40_ffff_ffe0);
+  });
+
   it('may be written in halves and bytes', () => {
     const { fn, guest, place } = vmFunctionRig();
     place();
