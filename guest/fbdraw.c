@@ -45,16 +45,17 @@ int main(int argc, char **argv) {
   /* A display without a console has no mode until somebody sets one. */
   mode.activate = FB_ACTIVATE_NOW | FB_ACTIVATE_FORCE;
   if (ioctl(screen, FBIOPUT_VSCREENINFO, &mode) < 0) return fail("the mode cannot be set");
-  uint32_t *line = calloc(1, memory.line_length);
-  if (line == NULL) return fail("no memory");
+  const size_t bytes = (size_t)memory.line_length * mode.yres;
+  uint8_t *picture = calloc(1, bytes);
+  if (picture == NULL) return fail("no memory");
   for (uint32_t y = 0; y < mode.yres; y++) {
+    uint32_t *line = (uint32_t *)(picture + (size_t)memory.line_length * y);
     for (uint32_t x = 0; x < mode.xres; x++)
       line[x] = ((3 * x + y + seed) & 255) << mode.red.offset |
                 ((x + 5 * y) & 255) << mode.green.offset | ((x ^ y) & 255) << mode.blue.offset;
-    if (pwrite(screen, line, memory.line_length, (off_t)y * memory.line_length) !=
-        (ssize_t)memory.line_length)
-      return fail("cannot draw");
   }
+  /* At once: Linux 6.12 does not show a write of exactly one line. */
+  if (pwrite(screen, picture, bytes, 0) != (ssize_t)bytes) return fail("cannot draw");
   printf("{\"width\":%u,\"height\":%u}\n", mode.xres, mode.yres);
   return 0;
 }
