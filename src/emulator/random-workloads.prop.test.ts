@@ -6,7 +6,7 @@
 import { expect, it } from 'vitest';
 import { checkedRandomRun } from '#testkit/random-run';
 
-const RUNS = 200;
+const RUNS = 100;
 
 it('conservation over random workloads', () => {
   for (let seed = 0; seed < RUNS; seed++) checkedRandomRun(seed);
