@@ -2,10 +2,10 @@
 import { assert } from '#base/assert';
 
 export class Outages {
-  readonly #reasons: Uint16Array;
+  readonly #reasons: Uint32Array;
 
   constructor(count: number) {
-    this.#reasons = new Uint16Array(count);
+    this.#reasons = new Uint32Array(count);
   }
 
   isDown(index: number): boolean {
