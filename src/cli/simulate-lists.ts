@@ -12,7 +12,7 @@ import type { InputRow } from '#simulator/result';
 import type { StudyLists } from '#simulator/study';
 import { workloadOf } from '#simulator/workload';
 import { UsageError } from './output.ts';
-import { readWhole } from './whole-file.ts';
+import { readWhole, wholeText } from './whole-file.ts';
 
 export interface ListOptions {
   readonly nodes?: string;
@@ -121,7 +121,7 @@ function textOf(role: InputRow['role'], options: ListOptions): Text {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return {
     file,
-    text: bytes.toString(),
+    text: wholeText(file, bytes, 'give fewer rows, such as every tenth'),
     row: (entries) => ({ role, name, sha256, entries, synthetic }),
   };
 }

@@ -5,12 +5,13 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { checkTarget, writeWhole } from './whole-file.ts';
+import { checkTarget, readWholeText, writeWhole } from './whole-file.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-whole-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -28,6 +29,18 @@ describe('a file written whole', () => {
     mkdirSync(at('taken'));
     expect(() => writeWhole(at('taken'), 'x')).toThrow(/cannot write .*taken/);
     expect(readdirSync(folder)).toEqual(['a.svg', 'taken']);
+  });
+});
+
+describe('a file read whole', () => {
+  it('names itself and the way out when it is longer than any string (it said only that of strings)', () => {
+    writeFileSync(at('huge.csv'), '');
+    // A hole: takes no space on the disk.
+    truncateSync(at('huge.csv'), 600 * 1024 * 1024);
+    expect(() => readWholeText(at('huge.csv'), 'give fewer rows')).toThrow(
+      /cannot read .*huge\.csv: it has 600 MiB, of at most \d+: give fewer rows/,
+    );
+    rmSync(at('huge.csv'));
   });
 });
 

@@ -1,4 +1,5 @@
 /** Files that are read whole, and written whole or not at all, never over something that is read. */
+import { constants as limits } from 'node:buffer';
 import {
   accessSync,
   constants,
@@ -11,7 +12,10 @@ import {
 } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
+import { shortPath } from '#base/short-path';
 import { fileProblem } from './file-problem.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
 
 /**
  * Fails where `file` could not be written once the work is done: it is a folder, its folder is missing or
@@ -54,6 +58,28 @@ export function readWhole(file: string): Buffer {
     return readFileSync(file);
   } catch (error) {
     throw fileProblem('read', file, error);
+  }
+}
+
+/** The content of `file` as text. `wayOut` is what to do about a file that is too large for it. */
+export function readWholeText(file: string, wayOut: string): string {
+  return wholeText(file, readWhole(file), wayOut);
+}
+
+/** `bytes` as text, which were read from `file`. */
+export function wholeText(file: string, bytes: Buffer, wayOut: string): string {
+  try {
+    return bytes.toString();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STRING_TOO_LONG') throw error;
+    const [size, most] = [bytes.length, limits.MAX_STRING_LENGTH].map((one) =>
+      Math.floor(one / BYTES_PER_MIB),
+    );
+    throw new DxpuError(
+      'resource_exhausted',
+      `cannot read ${shortPath(file)}: it has ${size} MiB, of at most ${most}: ${wayOut}`,
+      { details: { file }, cause: error },
+    );
   }
 }
 

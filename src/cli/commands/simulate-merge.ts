@@ -3,7 +3,9 @@ import { mergeShards, readShard } from '#simulator/shard';
 import { checkTargets, type FileOptions } from '../answer-targets.ts';
 import type { AnswerFormat } from '../program-options.ts';
 import { checkLines, printAnswer, writeAnswer } from '../simulate-answer.ts';
-import { readWhole } from '../whole-file.ts';
+import { readWholeText } from '../whole-file.ts';
+
+const TOO_LARGE = 'make more parts, with a larger N in --shard K/N';
 
 export interface MergeOptions extends FileOptions {
   readonly output: AnswerFormat;
@@ -11,7 +13,7 @@ export interface MergeOptions extends FileOptions {
 
 export async function mergeParts(files: readonly string[], options: MergeOptions): Promise<void> {
   checkTargets(options, files);
-  const result = mergeShards(files.map((file) => readShard(file, readWhole(file).toString())));
+  const result = mergeShards(files.map((file) => readShard(file, readWholeText(file, TOO_LARGE))));
   checkLines(options, lineCount(result));
   await printAnswer(result, options.output);
   await writeAnswer(options, result);
