@@ -73,6 +73,10 @@ export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
       '--fewest is for requests without times: leave it out, or --timed and --jobs',
     );
   }
+  const timed = inTime ? undefined : timedOption(options);
+  if (timed !== undefined) {
+    throw new UsageError(`${timed} is of jobs in time: add --timed, or give --jobs for --pods`);
+  }
   return {
     designs: design,
     policies: policy,
@@ -81,6 +85,20 @@ export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
     inTime,
     fewest: fewest === true,
   };
+}
+
+/** An option that asks for overheads or failures, which requests without times have none of. */
+function timedOption(options: StudyOptions): string | undefined {
+  const { overhead, overheadOf, overheadFrom, gpuMtbf, serverMtbf, boxMtbf } = options;
+  const given = {
+    '--overhead': overhead.some((pct) => pct > 0),
+    '--overhead-of': overheadOf !== undefined,
+    '--overhead-from': overheadFrom !== undefined,
+    '--gpu-mtbf': gpuMtbf.some((hours) => hours > 0),
+    '--server-mtbf': serverMtbf.some((hours) => hours > 0),
+    '--box-mtbf': boxMtbf.some((hours) => hours > 0),
+  };
+  return Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
 }
 
 function axesOf(options: StudyOptions): StudyAxes {

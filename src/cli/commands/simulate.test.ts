@@ -229,6 +229,10 @@ describe('wrong usage of simulate', () => {
     [['--example', '--constraint', 'nvlink'], /needs --nvlink/],
     [['--example', '--nvlink', 'H100'], /no machine has this model; there are V100, T4, P100/],
     [['--example', '--timed', '--fewest'], /--fewest is for requests without times/],
+    // What follows was left out without a word.
+    [['--example', '--overhead', '0,5'], /--overhead is of jobs in time: add --timed/],
+    [['--example', '--overhead-of', 'vgg16=4'], /--overhead-of is of jobs in time/],
+    [['--example', '--gpu-mtbf', '2000'], /--gpu-mtbf is of jobs in time/],
     [['--example', '--price', 'gpu=1'], /--price is of the fewest hardware: add --fewest/],
     [['--example', '--fewest', '--price', 'gpu:T4=1'], /--price has none of V100/],
     [['--example', '--fewest', '--price', 'gpu:H9=1'], /no machine has this model; there are/],
