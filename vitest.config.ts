@@ -4,6 +4,14 @@ import { defineConfig } from 'vitest/config';
 // '#layer/module' resolves to src, so that nothing needs building to test.
 const conditions = ['dxpu-source', ...defaultServerConditions];
 
+/** Layers without processes or state of their own: their test files share one module graph, loaded once. */
+const LAYERS = (
+  'base pcie fabric devices host vfio-user proto identity ' +
+  'trace perfmodel simulator placement report'
+)
+  .split(' ')
+  .map((layer) => `src/${layer}/**/*.test.ts`);
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
@@ -20,8 +28,12 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/vm/**'],
+          exclude: [...LAYERS, 'test/e2e/**', 'test/vm/**'],
         },
+      },
+      {
+        extends: true,
+        test: { name: 'layers', include: LAYERS, isolate: false },
       },
       {
         extends: true,

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { functionText } from '#testkit/vm/guest-function';
+import { CONSOLE_READY } from '#vm/guest-scripts';
 import { difference, drawnPicture } from '#testkit/vm/picture';
 import { vmNeeds } from '#testkit/vm/vm-needs';
 import { buildDist, until } from '../e2e/processes.ts';
@@ -77,7 +78,25 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
     });
   };
 
-  it('boots with its slots empty', async () => {
+  it('boots a stock guest that takes commands', async () => {
+    const { vm } = pool;
+    expect(await vm.run('echo out; echo err >&2; exit 3')).toEqual({
+      status: 3,
+      text: 'out\nerr\n',
+    });
+    // A line break at the end, or none, is as it was printed; so is what looks like an answer.
+    expect(await vm.shell('printf "1 0 5\\nfive"')).toBe('1 0 5\nfive');
+    expect(vm.console).toContain(CONSOLE_READY);
+    const slots = await vm.shell('ls /sys/bus/pci/slots');
+    expect(slots.trim().split('\n')).toEqual(['1', '2', '3']);
+    expect(await vm.run('sgemm')).toEqual({
+      status: 1,
+      text: 'there is no accelerator (ddb0:0001)\n',
+    });
+    await expect(vm.until('false', 300)).rejects.toThrow('not within 300 ms');
+  });
+
+  it('has empty slots at first', async () => {
     expect(await functions()).toEqual([]);
     expect(await pool.bindings()).toEqual([]);
   });
