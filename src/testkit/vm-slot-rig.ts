@@ -1,6 +1,7 @@
 /** Slots of a host whose functions a VM uses, with a QEMU that a test plays, in virtual time. */
 import { DxpuError } from '#base/errors';
-import { VmSlot, type VmHotplug } from '#agent/daemon/vm-slot';
+import type { VmHotplug } from '#agent/daemon/vm-device';
+import { VmSlot } from '#agent/daemon/vm-slot';
 import type { QmpDone } from '#vm/qmp-session';
 import type { ServedDevice } from '#vfio-user/served-device';
 import { FakeFunction, type FakeFunctionOptions } from './fake-function.ts';
@@ -15,6 +16,7 @@ export const BAR2 = { index: 2, sizeBytes: MIB, is64Bit: true, prefetchable: tru
 
 export class VmSlotRig implements VmHotplug {
   isConnected = true;
+  quietUntilNs = 0;
   refusesToServe = false;
   /** What QEMU was asked, oldest first, with the second: `0 add dxpu-slot0 rp0 /run/slot0`. */
   readonly asked: string[] = [];

@@ -60,7 +60,7 @@ export class QmpConnection {
     const socket = net.connect(path);
     this.#socket = socket;
     let reason = 'QEMU has closed its QMP socket';
-    const session = new QmpSession({
+    const session = new QmpSession(clock.now(), {
       ...(commandTimeoutNs === undefined ? {} : { commandTimeoutNs }),
       send: (text) => socket.write(text),
       deadlineMoved: () => timer.update(),
@@ -78,6 +78,7 @@ export class QmpConnection {
       },
     });
     const timer = new TimerDriver(clock, session);
+    timer.update();
     this.#session = session;
     socket.setEncoding('utf8');
     socket.on('data', (text: string) => {

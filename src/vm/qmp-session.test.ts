@@ -12,7 +12,7 @@ function rig() {
   const sent: { execute: string; arguments: unknown; id: number }[] = [];
   const heard: string[] = [];
   const answers: [string, QmpAnswer][] = [];
-  const session = new QmpSession({
+  const session = new QmpSession(0 as Nanos, {
     send: (text) => {
       expect(text.endsWith('\n')).toBe(true);
       sent.push(JSON.parse(text));
@@ -109,6 +109,27 @@ describe('a QMP session', () => {
     receive('{"return": 1, "id": 2}\n{"return": 2, "id": 3}\n', 11 * SECOND);
     expect(answers.slice(1)).toEqual([['two', { ok: true, value: 2 }]]);
     expect(session.isReady).toBe(true);
+  });
+
+  it('is broken where nobody greets within 10 s, as QEMU does while it has another client', () => {
+    const { session, heard, answers, ask, start } = rig();
+    expect(session.nextDeadlineNs()).toBe(10 * SECOND);
+    session.tick(at(10 * SECOND - 1));
+    expect(heard).toEqual([]);
+    session.tick(at(10 * SECOND));
+    expect(heard).toEqual([
+      "broken: no greeting from QEMU's QMP socket within 10 s: it takes one client, and may have another: " +
+        'give the host proxy a -qmp of its own',
+    ]);
+    ask('stop', {}, 10 * SECOND);
+    expect(answers[0]?.[1]).toMatchObject({ ok: false, kind: 'gone' });
+    expect(session.nextDeadlineNs()).toBe(Infinity);
+
+    const greeted = rig();
+    greeted.start();
+    expect(greeted.session.nextDeadlineNs()).toBe(Infinity);
+    start();
+    expect(heard, 'too late').toHaveLength(0);
   });
 
   it('is broken where QEMU does not answer the negotiation', () => {

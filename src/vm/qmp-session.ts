@@ -21,7 +21,7 @@ export interface QmpUser {
   /** Takes commands from here on. */
   ready(now: Nanos): void;
   event(now: Nanos, name: string, data: Readonly<Record<string, unknown>>): void;
-  /** What answers is no QEMU, or speaks nonsense: the connection is to be closed. */
+  /** Nobody greets, or what answers is no QEMU: the connection is to be closed. */
   broken(now: Nanos, reason: string): void;
 }
 
@@ -58,10 +58,13 @@ export class QmpSession implements Timed {
   #lastId = 0;
   #text = '';
   #state: 'greeting' | 'negotiating' | 'ready' | 'closed' = 'greeting';
+  #greetingByNs: number;
 
-  constructor(options: QmpSessionOptions) {
+  /** `now`: when the connection was made. */
+  constructor(now: Nanos, options: QmpSessionOptions) {
     this.#options = options;
     this.#timeoutNs = options.commandTimeoutNs ?? 10e9;
+    this.#greetingByNs = now + this.#timeoutNs;
   }
 
   get isReady(): boolean {
@@ -100,16 +103,26 @@ export class QmpSession implements Timed {
   closed(now: Nanos, reason: string): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.#greetingByNs = Infinity;
     this.#endAll(now, reason);
   }
 
   nextDeadlineNs(): number {
-    let next = Infinity;
+    let next = this.#greetingByNs;
     for (const { deadlineNs } of this.#pending.values()) next = Math.min(next, deadlineNs);
     return next;
   }
 
   tick(now: Nanos): void {
+    if (now >= this.#greetingByNs) {
+      const within = `${this.#timeoutNs / 1e9} s`;
+      this.#close(
+        now,
+        `no greeting from QEMU's QMP socket within ${within}: it takes one client, and may have another: ` +
+          'give the host proxy a -qmp of its own',
+      );
+      return;
+    }
     for (const [id, { command, deadlineNs, done }] of this.#pending) {
       if (deadlineNs > now) continue;
       // Its answer may still come, and is then nobody's.
@@ -141,6 +154,7 @@ export class QmpSession implements Timed {
         return;
       }
       this.#state = 'negotiating';
+      this.#greetingByNs = Infinity;
       this.#send(now, 'qmp_capabilities', {}, (then, answer) => {
         if (this.#state !== 'negotiating') return;
         if (!answer.ok) {
@@ -177,9 +191,12 @@ export class QmpSession implements Timed {
   }
 
   #break(now: Nanos, reason: string): void {
-    this.#state = 'closed';
-    this.#endAll(now, reason);
-    this.#options.user.broken(now, `what answers at the QMP socket is no QEMU: ${reason}`);
+    this.#close(now, `what answers at the QMP socket is no QEMU: ${reason}`);
+  }
+
+  #close(now: Nanos, reason: string): void {
+    this.closed(now, reason);
+    this.#options.user.broken(now, reason);
   }
 
   #endAll(now: Nanos, reason: string): void {

@@ -3,13 +3,10 @@
  * accesses of the root complex, its memory is what the function may reach by DMA, its interrupts are the
  * function's.
  */
-import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
-import type { HostProxy } from '#fabric/host-proxy';
+import { resetFunction } from '#host/function-reset';
 import type { FunctionSurvey } from '#host/function-survey';
-import { configRead, configWrite } from '#host/host-operations';
 import type { SoftHost } from '#host/root-complex';
-import { sleep, type Task } from '#host/task';
 import type { VirtualPort } from '#host/virtual-port';
 import type { DmaRegion } from '#vfio-user/dma-map';
 import { IRQ_MSI } from '#vfio-user/irq-info';
@@ -24,23 +21,18 @@ import type {
   ServedDevice,
 } from '#vfio-user/served-device';
 import type { Logger } from './logger.ts';
+import { type SlotMemory, VmMemory } from './vm-memory.ts';
 
 const COMMAND = 0x04;
 const BASE_ADDRESS_0 = 0x10;
 const BAR_COUNT = 6;
-const LOWER_HALF = 3;
-const UPPER_HALF = 12;
-const DEVICE_CONTROL = 0x08;
-const INITIATE_FUNCTION_LEVEL_RESET = 1 << 15;
-/** 6.6.2: software waits so long before it uses the function again. */
-const FUNCTION_LEVEL_RESET_NS = 100e6;
 const ALL_ONES = 0xffff_ffff;
 const TWO_TO_32 = 0x1_0000_0000;
 
 export interface VmFunctionOptions {
   readonly soft: SoftHost;
   readonly port: VirtualPort;
-  readonly proxy: Pick<HostProxy, 'registerSlotMemory' | 'unregisterSlotMemory'>;
+  readonly proxy: SlotMemory;
   readonly survey: FunctionSurvey;
   readonly log: Logger;
   /** A BAR was written, or the VM has come or gone. */
@@ -61,11 +53,10 @@ export class VmFunction implements ServedDevice {
   readonly #isWide: readonly boolean[];
   readonly #word = new Uint8Array(4);
   readonly #wordView = new DataView(this.#word.buffer);
-  /** Bases of the memory that is registered, by region. */
-  readonly #registered = new Map<DmaRegion, number[]>();
+  readonly #memory: VmMemory;
   #msiData = 0;
   #client: DeviceClient | undefined;
-  #saysUnmapped = true;
+  #isGone = false;
 
   constructor(options: VmFunctionOptions) {
     const { survey } = options;
@@ -73,6 +64,7 @@ export class VmFunction implements ServedDevice {
     this.survey = survey;
     this.#soft = options.soft;
     this.#port = options.port;
+    this.#memory = new VmMemory(options.proxy, options.port.virtualSlot, options.log);
     this.#isWide = Array.from({ length: BAR_COUNT }, (_, index) =>
       survey.bars.some((bar) => bar.index === index && bar.kind === 'mem64'),
     );
@@ -108,8 +100,19 @@ export class VmFunction implements ServedDevice {
     return placed.every(isPlaced) ? placed : undefined;
   }
 
+  /**
+   * The function has left the slot, while QEMU may still have it: from here on it reads as all ones, and
+   * reaches neither the slot's next function nor any memory.
+   */
+  end(): void {
+    this.#isGone = true;
+    this.#memory.removeAll();
+    this.#client?.setIntx(false);
+  }
+
   /** The function has written its MSI message. */
   interrupt(data: number): void {
+    if (this.#isGone) return;
     const { msi } = this.survey;
     const vector = data - this.#msiData;
     if (msi !== undefined && vector >= 0 && vector < msi.vectors) {
@@ -118,7 +121,7 @@ export class VmFunction implements ServedDevice {
   }
 
   setPin(asserted: boolean): void {
-    this.#client?.setIntx(asserted);
+    if (!this.#isGone) this.#client?.setIntx(asserted);
   }
 
   attached(now: Nanos, client: DeviceClient): void {
@@ -135,11 +138,19 @@ export class VmFunction implements ServedDevice {
 
   read(now: Nanos, access: RegionRead): void {
     const { region, offset, count } = access;
+    if (this.#isGone) {
+      access.complete(now, new Uint8Array(count).fill(0xff));
+      return;
+    }
     if (region === REGION_CONFIG) {
       this.#readConfig(now, access);
       return;
     }
     const address = this.#baseOf(region) + offset;
+    if (!this.#port.forwards(address, count)) {
+      access.complete(now, new Uint8Array(count).fill(0xff));
+      return;
+    }
     if (count === 4 && address % 4 === 0) {
       this.#soft.readMmio32(now, address, (then, value) => {
         this.#wordView.setUint32(0, value, true);
@@ -153,11 +164,19 @@ export class VmFunction implements ServedDevice {
 
   write(now: Nanos, access: RegionWriteAccess): void {
     const { region, offset, count, bytes } = access;
+    if (this.#isGone) {
+      access.done(now);
+      return;
+    }
     if (region === REGION_CONFIG) {
       this.#writeConfig(now, access);
       return;
     }
     const address = this.#baseOf(region) + offset;
+    if (!this.#port.forwards(address, count)) {
+      access.done(now);
+      return;
+    }
     if (count === 4 && address % 4 === 0) {
       this.#word.set(bytes.subarray(0, 4));
       this.#soft.writeMmio32(now, address, this.#wordView.getUint32(0, true));
@@ -170,9 +189,13 @@ export class VmFunction implements ServedDevice {
   }
 
   reset(now: Nanos, access: ResetAccess): void {
+    if (this.#isGone) {
+      access.done(now);
+      return;
+    }
     this.#bars.fill(0);
     this.#msiData = 0;
-    this.#soft.tasks.run(now, this.#resetFunction(), (then) => {
+    this.#soft.tasks.run(now, resetFunction(this.#soft, this.#bdf, this.survey), (then) => {
       access.done(then);
       this.#options.onChanged(then);
       this.#options.settle();
@@ -180,35 +203,11 @@ export class VmFunction implements ServedDevice {
   }
 
   memoryAdded(_now: Nanos, region: DmaRegion): void {
-    const { proxy, log } = this.#options;
-    const { virtualSlot } = this.#port;
-    const { readable: read, writable: write } = region;
-    if (region.access !== 'mapped') {
-      if (this.#saysUnmapped) {
-        const at = `0x${region.address.toString(16)}`;
-        log.warn({ slot: virtualSlot, at }, 'memory of the VM that cannot be mapped: out of reach');
-        this.#saysUnmapped = false;
-      }
-      return;
-    }
-    const bases: number[] = [];
-    this.#registered.set(region, bases);
-    for (const { address, bytes } of region.windows()) {
-      try {
-        proxy.registerSlotMemory(virtualSlot, address, bytes, { read, write });
-        bases.push(address);
-      } catch (error) {
-        log.warn({ slot: virtualSlot }, DxpuError.from(error).message);
-      }
-    }
+    if (!this.#isGone) this.#memory.add(region);
   }
 
   memoryRemoved(_now: Nanos, region: DmaRegion): void {
-    const { virtualSlot } = this.#port;
-    for (const base of this.#registered.get(region) ?? []) {
-      this.#options.proxy.unregisterSlotMemory(virtualSlot, base);
-    }
-    this.#registered.delete(region);
+    this.#memory.remove(region);
   }
 
   turnEnd(): void {
@@ -278,24 +277,6 @@ export class VmFunction implements ServedDevice {
       this.#msiData = merge(this.#msiData, value, enables) & 0xffff;
     } else if (register === COMMAND) {
       this.#options.onChanged(now);
-    }
-  }
-
-  *#resetFunction(): Task<void> {
-    const { flrOffset, msi } = this.survey;
-    const soft = this.#soft;
-    if (flrOffset !== undefined) {
-      const register = flrOffset + DEVICE_CONTROL;
-      const control = (yield* configRead(soft, this.#bdf, register)) & 0xffff;
-      const initiate = control | INITIATE_FUNCTION_LEVEL_RESET;
-      yield* configWrite(soft, this.#bdf, register, initiate, LOWER_HALF);
-      yield* sleep(FUNCTION_LEVEL_RESET_NS);
-      return;
-    }
-    yield* configWrite(soft, this.#bdf, COMMAND, 0, LOWER_HALF);
-    if (msi !== undefined) yield* configWrite(soft, this.#bdf, msi.offset, 0, UPPER_HALF);
-    for (let bar = 0; bar < BAR_COUNT; bar++) {
-      yield* configWrite(soft, this.#bdf, BASE_ADDRESS_0 + 4 * bar, 0);
     }
   }
 }

@@ -231,7 +231,10 @@ describe('a function that is to leave', () => {
     });
     rig.answer();
     rig.slot.unplugRefused(rig.now, 'it is busy');
-    expect(rig.slot.note).toBe('the guest has yet to let go of the function at rp0 (it is busy)');
+    expect(rig.slot.note).toBe(
+      'the guest has yet to let go of the function at rp0 (it is busy): if it does not, write 0 to the ' +
+        "slot's power in /sys/bus/pci/slots of the guest, or reset the guest",
+    );
     expect(rig.slot.used).toBeDefined();
     rig.pass(7e9);
     expect(rig.asked.slice(1)).toEqual(['0 del dxpu-slot0', '7 del dxpu-slot0']);

@@ -13,19 +13,12 @@ import { type FunctionSurvey, surveyFunction } from '#host/function-survey';
 import type { SoftHost } from '#host/root-complex';
 import { TaskScope } from '#host/task';
 import type { VirtualPort } from '#host/virtual-port';
-import type { QmpDone, QmpRefusal } from '#vm/qmp-session';
 import type { ServedDevice } from '#vfio-user/served-device';
 import type { Logger } from './logger.ts';
 import type { SlotProblem, UsedFunction } from './slot-software.ts';
+import { VmDevice, type VmHotplug } from './vm-device.ts';
 import { VmFunction, type VmFunctionOptions } from './vm-function.ts';
 import { fitWindows } from './window-fit.ts';
-
-/** What a slot asks of QEMU. */
-export interface VmHotplug {
-  readonly isConnected: boolean;
-  addDevice(id: string, rootPort: string, socketPath: string, done: QmpDone): void;
-  removeDevice(id: string, done: QmpDone): void;
-}
 
 /** Serves a device at a unix socket until it is closed. Throws `DxpuError`. */
 export type Serve = (device: ServedDevice, socketPath: string) => { close(): void };
@@ -44,35 +37,44 @@ export interface VmSlotOptions {
   readonly settle: () => void;
 }
 
-/** QEMU takes a request while another is under way for an error, and a guest may miss one. */
-const ASK_AGAIN_NS = 7e9;
-
 const VM_GONE: SlotProblem = {
   kind: 'vm-gone',
   message: 'the VM has ended, or its QMP socket is gone',
 };
 
-type InQemu = 'no' | 'adding' | 'yes' | 'removing';
-
 export class VmSlot {
-  /** Of its device in QEMU. */
-  readonly id: string;
   readonly #options: VmSlotOptions;
+  readonly #device: VmDevice;
   #scope: TaskScope | undefined;
   #survey: FunctionSurvey | undefined;
   #surveyedBus = 0;
   #problem: SlotProblem | undefined;
-  #inQemu: InQemu = 'no';
   /** What QEMU's device is served by; `undefined` for one that was there before this process. */
   #served: { readonly fn: VmFunction; readonly server: { close(): void } } | undefined;
   #leaving: ((now: Nanos) => void)[] | undefined;
+  /** The guest has let go of the function that is still here, as asked: it does not get it back. */
+  #hasLeft = false;
   #lastUsed: UsedFunction | undefined;
-  #refusal = '';
-  #cancelAsking: (() => void) | undefined;
+  #cancelWait: (() => void) | undefined;
 
   constructor(options: VmSlotOptions) {
     this.#options = options;
-    this.id = `dxpu-slot${options.port.virtualSlot}`;
+    const { port, rootPort, vm, log, settle, onChanged } = options;
+    this.#device = new VmDevice({
+      virtualSlot: port.virtualSlot,
+      rootPort,
+      vm,
+      tasks: options.soft.tasks,
+      log,
+      settle,
+      onGone: (now) => this.removed(now),
+      onRefused: onChanged,
+    });
+  }
+
+  /** Of its device in QEMU. */
+  get id(): string {
+    return this.#device.id;
   }
 
   get problem(): SlotProblem | undefined {
@@ -86,7 +88,8 @@ export class VmSlot {
   get used(): UsedFunction | undefined {
     const fn = this.#served?.fn;
     if (this.#survey === undefined || fn?.survey !== this.#survey) return undefined;
-    const bars = this.#inQemu === 'no' || this.#inQemu === 'adding' ? undefined : fn.placedBars;
+    const { state } = this.#device;
+    const bars = state === 'none' || state === 'adding' ? undefined : fn.placedBars;
     if (bars !== undefined) {
       const { vendorId, deviceId } = this.#survey;
       const bdf = this.#options.port.routing.secondaryBus << 8;
@@ -99,17 +102,25 @@ export class VmSlot {
   /** What it waits for, or what of the function the guest does not see. */
   get note(): string | undefined {
     const { vm, rootPort } = this.#options;
-    const isForeign = this.#inQemu !== 'no' && this.#served?.fn.survey !== this.#survey;
-    const refused = this.#refusal === '' ? '' : ` (${this.#refusal})`;
-    if (this.#inQemu === 'removing' || isForeign) {
-      return `the guest has yet to let go of the function at ${rootPort}${refused}`;
+    const { state, refusal } = this.#device;
+    const isForeign = state !== 'none' && this.#served?.fn.survey !== this.#survey;
+    if (state === 'removing' || isForeign) {
+      const waits = `the guest has yet to let go of the function at ${rootPort}`;
+      if (refusal === '') return waits;
+      return (
+        `${waits} (${refusal}): if it does not, write 0 to the slot's power in /sys/bus/pci/slots of the ` +
+        'guest, or reset the guest'
+      );
     }
     if (this.#survey === undefined) return undefined;
     if (!vm.isConnected) return 'the VM is not there';
-    if (this.#inQemu === 'no' && !this.hasWindows) {
+    if (state === 'none' && !this.hasWindows) {
       return `the guest has yet to set up root port ${rootPort}`;
     }
-    if (this.#inQemu === 'yes' && this.used === undefined) {
+    if (this.#cancelWait !== undefined) {
+      return 'the guest starts: the function is plugged in once it has had time to';
+    }
+    if (state === 'there' && this.used === undefined) {
       return 'the guest has yet to give the function its addresses';
     }
     if (!this.#survey.hasMsix) return undefined;
@@ -130,25 +141,24 @@ export class VmSlot {
   /** The link of the slot came up or went down. */
   linkChanged(now: Nanos, active: boolean, surprise: boolean): void {
     if (active) {
-      this.#startSurvey(now);
+      this.#look(now);
       return;
     }
-    const how = surprise ? 'without notice' : 'as asked';
     const { virtualSlot } = this.#options.port;
-    const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
-    this.#endSurvey(now, message);
-    this.#advance(now);
-  }
-
-  #endSurvey(now: Nanos, why: string): void {
+    const how = surprise ? 'without notice' : 'as asked';
     const scope = this.#scope;
     this.#scope = undefined;
     this.#survey = undefined;
     this.#problem = undefined;
-    scope?.end(now, new DxpuError('unavailable', why));
+    this.#hasLeft = false;
+    this.#served?.fn.end();
+    const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
+    scope?.end(now, new DxpuError('unavailable', message));
+    this.#advance(now);
   }
 
-  #startSurvey(now: Nanos): void {
+  /** Surveys what is there. */
+  #look(now: Nanos): void {
     const { soft, port, log } = this.#options;
     const { virtualSlot } = port;
     const scope = new TaskScope(`slot ${virtualSlot}`);
@@ -182,7 +192,7 @@ export class VmSlot {
 
   /** As `SlotSoftware.leave`. */
   leave(now: Nanos, done: (now: Nanos) => void): boolean {
-    if (this.#inQemu === 'no') return false;
+    if (this.#device.state === 'none') return false;
     this.#leaving ??= [];
     this.#leaving.push(done);
     this.#advance(now);
@@ -192,10 +202,8 @@ export class VmSlot {
   /** QEMU is there; whether it has a device of this slot. */
   connected(now: Nanos, hasDevice: boolean): void {
     if (this.#problem?.kind === 'vm-gone') this.#problem = undefined;
-    if (hasDevice && this.#inQemu === 'no') this.#inQemu = 'yes';
-    if (!hasDevice && this.#inQemu !== 'no') this.removed(now);
-    // A request to remove it may have been lost with the connection.
-    if (this.#inQemu === 'removing') this.#inQemu = 'yes';
+    if (hasDevice) this.#device.found();
+    else if (this.#device.state !== 'none') this.removed(now);
     this.#advance(now);
   }
 
@@ -209,13 +217,11 @@ export class VmSlot {
   removed(now: Nanos): void {
     const served = this.#served;
     const leaving = this.#leaving ?? [];
-    this.#inQemu = 'no';
+    this.#device.gone();
     this.#served = undefined;
     this.#lastUsed = undefined;
+    this.#hasLeft ||= this.#leaving !== undefined && this.#survey !== undefined;
     this.#leaving = undefined;
-    this.#refusal = '';
-    this.#cancelAsking?.();
-    this.#cancelAsking = undefined;
     served?.server.close();
     for (const done of leaving) done(now);
     this.#advance(now);
@@ -224,28 +230,35 @@ export class VmSlot {
 
   /** The guest would not let go. */
   unplugRefused(now: Nanos, reason: string): void {
-    this.#refusal = reason;
-    this.#options.log.warn({ slot: this.#options.port.virtualSlot }, reason);
-    this.#options.onChanged(now);
+    this.#device.refused(now, reason);
   }
 
   /** Windows or bus of the port have changed. */
   routingChanged(now: Nanos): void {
     if (this.#problem?.kind === 'no-space') this.#problem = undefined;
+    const scope = this.#scope;
     const { secondaryBus } = this.#options.port.routing;
-    if (this.#scope !== undefined && this.#survey === undefined) {
+    const isSurveyed = scope === undefined || this.#survey !== undefined;
+    if (!isSurveyed && secondaryBus !== this.#surveyedBus) {
       // On another bus it has found, or will find, nothing.
-      if (secondaryBus !== this.#surveyedBus) {
-        this.#endSurvey(now, `the bus has become ${secondaryBus}`);
-        this.#startSurvey(now);
-      }
+      this.#scope = undefined;
+      this.#problem = undefined;
+      scope.end(now, new DxpuError('unavailable', `the bus has become ${secondaryBus}`));
+      this.#look(now);
     }
     this.#advance(now);
   }
 
+  /** Ends what QEMU is connected to. */
+  stop(): void {
+    this.#device.stop();
+    this.#cancelWait?.();
+    this.#served?.server.close();
+  }
+
   /** QEMU has ended: its devices are gone with it. */
   #vmGone(now: Nanos): void {
-    if (this.#inQemu !== 'no') this.removed(now);
+    if (this.#device.state !== 'none') this.removed(now);
     if (this.#survey === undefined) return;
     this.#setProblem(VM_GONE);
     this.#options.onChanged(now);
@@ -254,14 +267,29 @@ export class VmSlot {
   #advance(now: Nanos): void {
     const { vm } = this.#options;
     if (!vm.isConnected) return;
-    const isWanted = this.#survey !== undefined && this.#leaving === undefined;
-    if (this.#inQemu === 'no') {
-      if (isWanted && this.#problem === undefined && this.hasWindows) this.#add();
-    } else if (this.#inQemu === 'yes') {
+    const isLeaving = this.#leaving !== undefined || this.#hasLeft;
+    const isWanted = this.#survey !== undefined && !isLeaving;
+    const { state } = this.#device;
+    if (state === 'none') {
+      if (isWanted && this.#problem === undefined && this.hasWindows) this.#addOnceQuiet(now);
+    } else if (state === 'there') {
       const isForeign = this.#served?.fn.survey !== this.#survey;
-      if (!isWanted || isForeign) this.#remove(now);
+      if (!isWanted || isForeign || this.#problem !== undefined) this.#device.remove(now);
     }
     this.#options.onChanged(now);
+  }
+
+  #addOnceQuiet(now: Nanos): void {
+    const { soft, vm } = this.#options;
+    if (now >= vm.quietUntilNs) {
+      this.#add();
+      return;
+    }
+    this.#cancelWait ??= soft.tasks.at(vm.quietUntilNs, (then) => {
+      this.#cancelWait = undefined;
+      this.#advance(then);
+      this.#options.settle();
+    });
   }
 
   #add(): void {
@@ -291,50 +319,22 @@ export class VmSlot {
       this.#setProblem({ kind: 'not-served', message: DxpuError.from(error).message });
       return;
     }
-    this.#inQemu = 'adding';
-    log.info({ slot: port.virtualSlot, rootPort }, 'adding the function to the VM');
-    vm.addDevice(this.id, rootPort, socketPath, (then, answer) => {
-      if (this.#inQemu !== 'adding') return;
-      if (answer.ok) {
-        this.#inQemu = 'yes';
-        this.#advance(then);
-      } else {
-        this.#notAdded(then, survey, answer);
+    this.#device.add(socketPath, (then, answer) => {
+      if (!answer.ok && this.#survey === survey) {
+        // Before the device counts as removed: that would be the time to add it again.
+        const { kind, message } = answer;
+        this.#setProblem(kind === 'gone' ? VM_GONE : { kind: 'not-added', message });
       }
-      this.#options.settle();
-    });
-  }
-
-  #notAdded(now: Nanos, survey: FunctionSurvey, answer: QmpRefusal): void {
-    // Before the device counts as removed: that would be the time to add it again.
-    if (this.#survey === survey) {
-      const { kind, message } = answer;
-      this.#setProblem(kind === 'gone' ? VM_GONE : { kind: 'not-added', message });
-    }
-    if (answer.kind !== 'timeout') {
-      this.removed(now);
-      return;
-    }
-    // QEMU may have it, or come to have it.
-    this.#served?.server.close();
-    this.#served = undefined;
-    this.#inQemu = 'yes';
-    this.#advance(now);
-  }
-
-  /** And again, until QEMU says that it is gone. */
-  #remove(now: Nanos): void {
-    const { soft, vm } = this.#options;
-    this.#inQemu = 'removing';
-    vm.removeDevice(this.id, (then, answer) => {
-      if (this.#inQemu !== 'removing' || answer.ok) return;
-      if (answer.kind === 'DeviceNotFound') this.removed(then);
-      else this.unplugRefused(then, answer.message);
-      this.#options.settle();
-    });
-    this.#cancelAsking?.();
-    this.#cancelAsking = soft.tasks.at(now + ASK_AGAIN_NS, (then) => {
-      if (this.#inQemu === 'removing') this.#remove(then);
+      if (this.#device.state === 'none') {
+        this.removed(then);
+        return;
+      }
+      if (!answer.ok) {
+        // QEMU may have it, or come to have it: not with what was served for it.
+        this.#served?.server.close();
+        this.#served = undefined;
+      }
+      this.#advance(then);
     });
   }
 

@@ -8,12 +8,13 @@ import type { HostListener, SoftHost } from '#host/root-complex';
 import type { VirtualPort } from '#host/virtual-port';
 import type { RootSide } from '#pcie/root-port';
 import { type RootPort, rootPortsOf } from '#vm/pci-topology';
-import { QmpConnection } from '#vm/qmp-connection';
-import type { QmpAnswer, QmpDone } from '#vm/qmp-session';
+import { QmpConnection, type QmpConnectionUser } from '#vm/qmp-connection';
+import type { QmpDone, QmpRefusal } from '#vm/qmp-session';
 import type { Logger } from './logger.ts';
 import type { SlotProblem, SlotSoftware, UsedFunction } from './slot-software.ts';
 import { unknownRouting } from './unknown-ports.ts';
-import { type Serve, type VmHotplug, VmSlot, type VmSlotOptions } from './vm-slot.ts';
+import type { VmHotplug } from './vm-device.ts';
+import { type Serve, VmSlot, type VmSlotOptions } from './vm-slot.ts';
 
 export interface VmPlace {
   /** QEMU's QMP socket; it takes one client. */
@@ -23,6 +24,8 @@ export interface VmPlace {
   /** Of the unix sockets devices are served at; the slot's number follows. */
   readonly socketPrefix: string;
   readonly serve: Serve;
+  /** Default: a connection to `qmp`, again and again. */
+  readonly monitor?: (user: QmpConnectionUser) => Pick<QmpConnection, 'execute' | 'stop'>;
 }
 
 export interface VmSlotsOptions extends VmPlace {
@@ -39,16 +42,21 @@ export interface VmSlotsOptions extends VmPlace {
 const LOOK_AGAIN_NS = 1e9;
 /** A guest that restarts programs its buses anew within this. */
 const RESTART_NS = 30e9;
+/** From a reset, or from when firmware has set up the ports, to the guest's hot-plug driver. */
+const QUIET_NS = 20e9;
 
 export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   readonly #options: VmSlotsOptions;
   readonly #slots: readonly VmSlot[];
-  readonly #monitor: QmpConnection;
+  readonly #monitor: Pick<QmpConnection, 'execute' | 'stop'>;
   #isConnected = false;
+  /** Counts connections, gained and lost: what belongs to another one is not heeded. */
+  #epoch = 0;
   #whyNot = 'it has not been reached yet';
   #isLooking = false;
   #cancelLook: (() => void) | undefined;
   #looksUntilNs = 0;
+  #quietUntilNs = 0;
   readonly #missing = new Set<string>();
 
   /** Ports of `soft` are those of `portOptions`. */
@@ -74,15 +82,16 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
         }),
     );
     soft.addListener(this);
-    this.#monitor = new QmpConnection({
-      path: options.qmp,
-      clock: options.clock,
-      user: {
-        connected: () => this.#connected(),
-        disconnected: (now, reason) => this.#disconnected(now, reason),
-        event: (now, name, data) => this.#event(now, name, data),
-        turnEnd: settle,
+    const { qmp: path, clock } = options;
+    const monitor = options.monitor ?? ((user) => new QmpConnection({ path, clock, user }));
+    this.#monitor = monitor({
+      connected: () => {
+        log.info({ qmp: path }, 'connected to QEMU');
+        this.#learn(++this.#epoch);
       },
+      disconnected: (now, reason) => this.#disconnected(now, reason),
+      event: (now, name, data) => this.#event(now, name, data),
+      turnEnd: settle,
     });
   }
 
@@ -99,6 +108,10 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
 
   get isConnected(): boolean {
     return this.#isConnected;
+  }
+
+  get quietUntilNs(): number {
+    return this.#quietUntilNs;
   }
 
   addDevice(id: string, rootPort: string, socketPath: string, done: QmpDone): void {
@@ -137,25 +150,31 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   stop(): void {
     this.#cancelLook?.();
     this.#monitor.stop();
+    for (const slot of this.#slots) slot.stop();
   }
 
-  #connected(): void {
-    this.#options.log.info({ qmp: this.#options.qmp }, 'connected to QEMU');
-    this.#monitor.execute('qom-list', { path: '/machine/peripheral' }, (_now, answer) => {
-      const names = new Set(answer.ok ? namesOf(answer.value) : []);
+  /** What QEMU has of ours, and where: again until it says so. */
+  #learn(epoch: number): void {
+    this.#monitor.execute('qom-list', { path: '/machine/peripheral' }, (now, answer) => {
+      if (!answer.ok) {
+        this.#failed(now, answer, () => this.#learn(epoch), epoch);
+        return;
+      }
+      const names = new Set(namesOf(answer.value));
       this.#look((then) => {
+        if (epoch !== this.#epoch) return;
         this.#isConnected = true;
         for (const slot of this.#slots) slot.connected(then, names.has(slot.id));
         this.#options.onChanged();
-        this.#options.settle();
+        this.#lookIfUnsettled(then);
       });
-      if (!answer.ok) this.#options.log.warn({}, answer.message);
     });
   }
 
   #disconnected(now: Nanos, reason: string): void {
     this.#options.log.warn({ qmp: this.#options.qmp }, reason);
     this.#isConnected = false;
+    this.#epoch++;
     this.#whyNot = reason;
     for (const slot of this.#slots) slot.disconnected(now);
     this.#options.onChanged();
@@ -172,8 +191,8 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
         slot?.unplugRefused(now, 'the guest has refused to let the function go');
         break;
       case 'RESET':
-      case 'GUEST_PANICKED':
-        this.#options.log.info({ event: name }, 'the guest restarts');
+        this.#options.log.info({}, 'the guest restarts');
+        this.#quietUntilNs = now + QUIET_NS;
         this.#looksUntilNs = now + RESTART_NS;
         this.#look();
         break;
@@ -182,27 +201,38 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     }
   }
 
-  /** Reads buses and windows; once at a time. */
+  /** Reads buses and windows, once at a time; `then` once they are read. */
   #look(then?: (now: Nanos) => void): void {
+    const epoch = this.#epoch;
     if (this.#isLooking) {
       // What is being read may be older than the question.
-      if (then !== undefined) this.#again(then);
+      if (then !== undefined) this.#again(this.#options.clock.now(), () => this.#look(then), epoch);
       return;
     }
     this.#isLooking = true;
     this.#monitor.execute('query-pci', {}, (now, answer) => {
       this.#isLooking = false;
-      this.#apply(now, answer);
-      then?.(now);
-      this.#lookIfUnsettled(now);
+      if (answer.ok) {
+        this.#apply(now, answer.value);
+        then?.(now);
+        this.#lookIfUnsettled(now);
+      } else {
+        this.#failed(now, answer, () => this.#look(then), epoch);
+      }
       this.#options.settle();
     });
   }
 
-  #again(then: (now: Nanos) => void): void {
-    this.#options.soft.tasks.at(this.#options.clock.now() + LOOK_AGAIN_NS / 10, () =>
-      this.#look(then),
-    );
+  #failed(now: Nanos, answer: QmpRefusal, again: () => void, epoch: number): void {
+    if (answer.kind === 'gone') return;
+    this.#options.log.warn({}, answer.message);
+    this.#again(now, again, epoch);
+  }
+
+  #again(now: Nanos, fn: () => void, epoch: number): void {
+    this.#options.soft.tasks.at(now + LOOK_AGAIN_NS / 10, () => {
+      if (epoch === this.#epoch) fn();
+    });
   }
 
   #lookIfUnsettled(now: Nanos): void {
@@ -215,13 +245,9 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     });
   }
 
-  #apply(now: Nanos, answer: QmpAnswer): void {
+  #apply(now: Nanos, answer: unknown): void {
     const { soft, rootPorts, log } = this.#options;
-    if (!answer.ok) {
-      log.warn({}, answer.message);
-      return;
-    }
-    const found = rootPortsOf(answer.value);
+    const found = rootPortsOf(answer);
     const changed: VmSlot[] = [];
     for (const [index, port] of soft.ports.entries()) {
       const name = rootPorts[index] ?? '';
@@ -229,7 +255,12 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
       if (there === undefined && !this.#missing.has(name)) log.error({}, noSuchPort(name));
       if (there === undefined) this.#missing.add(name);
       else this.#missing.delete(name);
-      if (setRouting(port, there, index)) changed.push(this.#slots[index] as VmSlot);
+      const slot = this.#slots[index] as VmSlot;
+      const hadWindows = slot.hasWindows;
+      if (!setRouting(port, there, index)) continue;
+      changed.push(slot);
+      // Those there are when QEMU is connected to may be from long ago.
+      if (this.#isConnected && !hadWindows && slot.hasWindows) this.#quietUntilNs = now + QUIET_NS;
     }
     if (changed.length === 0) return;
     log.info(
@@ -266,7 +297,7 @@ function noSuchPort(name: string): string {
 
 function namesOf(answer: unknown): string[] {
   if (!Array.isArray(answer)) return [];
-  return answer.flatMap((one: { name?: unknown }) =>
-    typeof one.name === 'string' ? [one.name] : [],
+  return answer.flatMap((one: { name?: unknown } | null) =>
+    typeof one?.name === 'string' ? [one.name] : [],
   );
 }
