@@ -23,6 +23,11 @@ TEXT[BACKSLASH] = IN_TEXT.backslash;
 export const ESCAPES = new Uint8Array(256);
 for (const byte of Buffer.from('"\\/bfnrtu')) ESCAPES[byte] = 1;
 
+/** The escape that four hexadecimal digits follow. */
+export const UNICODE_ESCAPE = 0x75;
+export const HEX = new Uint8Array(256);
+for (const byte of Buffer.from('0123456789abcdefABCDEF')) HEX[byte] = 1;
+
 /** Outside of text; all that stands for itself alone is 0. */
 export const OUTSIDE = { other: 0, space: 1, number: 2, letter: 3 } as const;
 export const BARE = new Uint8Array(256);

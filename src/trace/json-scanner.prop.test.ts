@@ -79,6 +79,20 @@ describe('JsonScanner and endOfValue', () => {
   });
 });
 
+// Once taken: the digits of an escape were not looked at.
+it.each([
+  ['"\\u12g4"', -1],
+  ['"\\u"', -1],
+  ['"\\u00e9"', 8],
+  ['"a\\uD83D\\uDE00b"', 16],
+])('of %s both find the end at %i, in pieces of any size', (text, end) => {
+  const bytes = Buffer.from(text);
+  expect(skipEnd(bytes)).toBe(end);
+  for (let pieceBytes = 1; pieceBytes <= bytes.length; pieceBytes++) {
+    expect(scanEnd(bytes, pieceBytes)).toBe(end);
+  }
+});
+
 describe('JsonScanner', () => {
   it.each(['NaN', '-Infinity', 'Infinity', 'nan', '-inf', 'true', 'null', '1e+30', '-0.5E3'])(
     'takes %s',
@@ -93,6 +107,8 @@ describe('JsonScanner', () => {
     ['an unescaped quote', '{"name": "a"b", "pid": 1}', 12],
     ['an unescaped backslash at the end of text', '{"name": "C:\\", "pid": 1}', 17],
     ['an unknown escape', '{"name": "C:\\dir"}', 13],
+    ['an escape with too few digits', '{"name": "\\u12 "}', 14],
+    ['a key whose escape has none', '{"\\u": 1}', 4],
     ['a control character', '{"name": "a\u0001b"}', 11],
     ['a word that is none', '{"a": nothing}', 13],
     ['a brace for a bracket', '{"a": [1}', 8],

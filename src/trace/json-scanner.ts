@@ -14,12 +14,14 @@ import {
   COMMA,
   ESCAPES,
   hashByte,
+  HEX,
   IN_TEXT,
   OPEN_ARRAY,
   OPEN_OBJECT,
   OUTSIDE,
   QUOTE,
   TEXT,
+  UNICODE_ESCAPE,
   WORDS,
 } from './json-bytes.ts';
 import { MAX_DEPTH } from './json-skip.ts';
@@ -45,6 +47,8 @@ const ESCAPED_IN_STRING = 8;
 const ESCAPED_IN_KEY = 9;
 const IN_NUMBER = 10;
 const IN_WORD = 11;
+const HEX_IN_STRING = 12;
+const HEX_IN_KEY = 13;
 
 export class JsonScanner {
   /** Where the last `scan` stopped: behind the value, at the byte that is wrong, or at the end. */
@@ -54,6 +58,8 @@ export class JsonScanner {
   /** 1 for an object. */
   readonly #kinds = new Uint8Array(MAX_DEPTH + 1);
   #word = 0;
+  /** Of a `\u`, so far. */
+  #digits = 0;
 
   /** Forgets what came before; the next byte scanned is the first of a value. */
   begin(): void {
@@ -136,7 +142,17 @@ export class JsonScanner {
         case ESCAPED_IN_STRING:
         case ESCAPED_IN_KEY:
           if (ESCAPES[byte] === 0) return this.#stop(SCAN.bad, i, state, depth);
-          state = state === ESCAPED_IN_KEY ? IN_KEY : IN_STRING;
+          if (byte === UNICODE_ESCAPE) {
+            state = state === ESCAPED_IN_KEY ? HEX_IN_KEY : HEX_IN_STRING;
+            this.#digits = 0;
+          } else state = state === ESCAPED_IN_KEY ? IN_KEY : IN_STRING;
+          i += 1;
+          break;
+        case HEX_IN_STRING:
+        case HEX_IN_KEY:
+          if (HEX[byte] !== 1) return this.#stop(SCAN.bad, i, state, depth);
+          this.#digits += 1;
+          if (this.#digits === 4) state = state === HEX_IN_KEY ? IN_KEY : IN_STRING;
           i += 1;
           break;
         case IN_NUMBER: {

@@ -11,6 +11,7 @@ import {
   COMMA,
   ESCAPES,
   hashByte,
+  HEX,
   IN_TEXT,
   isSpace,
   NEWLINE,
@@ -20,6 +21,7 @@ import {
   QUOTE,
   SPACE,
   TEXT,
+  UNICODE_ESCAPE,
   WORDS,
 } from './json-bytes.ts';
 
@@ -49,9 +51,15 @@ export function endOfText(bytes: Uint8Array, from: number, limit: number): numbe
     if (kind === IN_TEXT.plain) continue;
     if (kind === IN_TEXT.quote) return i;
     if (kind === IN_TEXT.control || ESCAPES[bytes[i] as number] === 0) return -1;
+    if (bytes[i] === UNICODE_ESCAPE && !hasFourDigits(bytes, i + 1)) return -1;
     i += 1;
   }
   return -1;
+}
+
+function hasFourDigits(bytes: Uint8Array, from: number): boolean {
+  for (let i = from; i < from + 4; i++) if (HEX[bytes[i] as number] !== 1) return false;
+  return true;
 }
 
 /** At the value of the key whose closing quote is at `keyEnd - 1`. */
