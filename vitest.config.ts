@@ -1,16 +1,41 @@
 import { defaultServerConditions } from 'vite';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // '#layer/module' resolves to src, so that nothing needs building to test.
 const conditions = ['dxpu-source', ...defaultServerConditions];
 
-/** Layers without processes or state of their own: their test files share one module graph, loaded once. */
+/** Layers without state of a process: their test files share one module graph, loaded once. */
 const LAYERS = (
-  'base pcie fabric devices host vfio-user proto identity ' +
-  'trace perfmodel simulator placement report'
+  'base pcie fabric devices host vfio-user proto identity vm agent manager ' +
+  'trace perfmodel emulator simulator placement report'
 )
   .split(' ')
   .map((layer) => `src/${layer}/**/*.test.ts`);
+
+/** The longest first, those that wait and those that compute by turns: none is left to run alone at the end. */
+const LONGEST = [
+  'manager/crash-points',
+  'faults/campaign-b',
+  'vm/vm',
+  'emulator/htod-rate-128',
+  'e2e/pool',
+  'faults/campaign-a',
+  'e2e/start',
+  'emulator/htod-rate-512',
+  'e2e/',
+  'cluster/',
+];
+
+class LongestFirst extends BaseSequencer {
+  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = LONGEST.findIndex((part) => moduleId.includes(`/${part}`));
+      return at < 0 ? LONGEST.length : at;
+    };
+    return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b)));
+  }
+}
 
 export default defineConfig({
   resolve: { conditions },
@@ -19,6 +44,7 @@ export default defineConfig({
     pool: 'forks',
     // One more than cores: many tests wait for processes.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     dangerouslyIgnoreUnhandledErrors: false,
