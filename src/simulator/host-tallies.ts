@@ -2,7 +2,7 @@
  * What the hosts of a group have for a kind of demand, counted, so that the reason for which it found no
  * place need not be looked for host by host. Each count is brought up to date when it is asked for.
  */
-import { type ChangeLog, NOTHING_READ } from './change-log.ts';
+import { type ChangeLog, type LogReader, NOTHING_READ } from './change-log.ts';
 import { type Demand, isShared } from './demand.ts';
 import type { Pool } from './pool.ts';
 
@@ -25,12 +25,11 @@ const SLOTS = 2;
 const SHARES = 4;
 const SHARES_ANY_MODEL = 8;
 
-interface Kept {
+interface Kept extends LogReader {
   readonly tally: HostTally;
   /** What each host was counted as. */
   readonly flags: Uint8Array;
   readonly besideMilli: Float64Array;
-  read: number;
 }
 
 export class HostTallies {
@@ -50,9 +49,7 @@ export class HostTallies {
   of(demand: Demand, anyModel: Demand, keep: boolean): Readonly<HostTally> {
     const kept = this.#kept.get(demand) ?? noneKept(this.#hosts.length);
     if (keep) this.#kept.set(demand, kept);
-    if (kept.read === this.#log.end) return kept.tally;
-    this.#log.tell(kept.read, (place) => this.#count(kept, place, demand, anyModel));
-    kept.read = this.#log.end;
+    this.#log.catchUp(kept, (place) => this.#count(kept, place, demand, anyModel));
     return kept.tally;
   }
 

@@ -57,8 +57,8 @@ export class PoolDesign implements Design {
   readonly #policy: PoolPolicy;
   /** The kinds that are ranked: none if the policy's scores do not last. */
   readonly #ranked: ReadonlySet<Demand>;
-  readonly #hostRanks: readonly Ranks[];
-  readonly #hostTallies: readonly HostTallies[];
+  /** By group, what its hosts come to; both read the log of their changes. */
+  readonly #hosts: readonly { log: ChangeLog; ranks: Ranks; tallies: HostTallies }[];
   readonly #groupRanks: Ranks;
   /** Kinds as they are if any model would do; kept while rankings are small enough to be. */
   readonly #anyModels = new Map<Demand, Demand>();
@@ -76,17 +76,14 @@ export class PoolDesign implements Design {
     for (const kind of isSmall ? workload.kinds : []) {
       this.#anyModels.set(kind, kind.models.length === 0 ? kind : { ...kind, models: [] });
     }
-    const hostLogs = pool.hostsOf.map((members) => new ChangeLog(members.length));
-    const groupLog = new ChangeLog(pool.groups);
-    this.#hostRanks = hostLogs.map((log, group) => {
-      const members = pool.hostsOf[group] ?? [];
-      return new Ranks(members.length, log, (place, demand, shares) =>
+    this.#hosts = pool.hostsOf.map((members) => {
+      const log = new ChangeLog(members.length);
+      const ranks = new Ranks(members.length, log, (place, demand, shares) =>
         this.#scoreHost(members[place] as number, demand, shares),
       );
+      return { log, ranks, tallies: new HostTallies(pool, members, log) };
     });
-    this.#hostTallies = hostLogs.map(
-      (log, group) => new HostTallies(pool, pool.hostsOf[group] ?? [], log),
-    );
+    const groupLog = new ChangeLog(pool.groups);
     this.#groupRanks = new Ranks(
       pool.groups,
       groupLog,
@@ -95,7 +92,7 @@ export class PoolDesign implements Design {
     pool.watch({
       hostChanged: (h) => {
         const group = pool.hostGroup[h] as number;
-        hostLogs[group]?.changed(pool.placeInGroup[h] as number);
+        this.#hosts[group]?.log.changed(pool.placeInGroup[h] as number);
         groupLog.changed(group);
       },
       groupChanged: (group) => groupLog.changed(group),
@@ -155,10 +152,10 @@ export class PoolDesign implements Design {
     let free = demand.gpus === 0;
     let slotMissing = false;
     let besideMilli = 0;
-    for (const [group, hosts] of this.#hostTallies.entries()) {
+    for (const [group, { tallies }] of this.#hosts.entries()) {
       const inBoxes = this.#boxes(group, demand) !== undefined;
       const ofAnyModel = inBoxes || this.#boxes(group, anyModel) !== undefined;
-      const tally = hosts.of(demand, anyModel, kept !== undefined);
+      const tally = tallies.of(demand, anyModel, kept !== undefined);
       if (ofAnyModel && !inBoxes && tally.withSlots > 0) return 'model';
       if (tally.sharesAnyModel > 0) return 'model';
       free ||= inBoxes || tally.shares > 0;
@@ -222,7 +219,7 @@ export class PoolDesign implements Design {
   #bestHost(group: number, demand: Demand, shares: boolean): Found | undefined {
     const hosts = this.pool.hostsOf[group] as readonly number[];
     if (this.#ranked.has(demand)) {
-      const best = this.#hostRanks[group]?.best(demand, shares);
+      const best = this.#hosts[group]?.ranks.best(demand, shares);
       return best && { host: hosts[best.place] as number, score: best.score };
     }
     let host = -1;

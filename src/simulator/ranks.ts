@@ -2,7 +2,7 @@
  * The best of many places (hosts of a group, or groups) for each kind of demand, kept up to date
  * place by place: a ranking reads what it has missed when it is next asked.
  */
-import { type ChangeLog, NOTHING_READ } from './change-log.ts';
+import { type ChangeLog, type LogReader, NOTHING_READ } from './change-log.ts';
 import type { Demand } from './demand.ts';
 import { Tournament } from './tournament.ts';
 
@@ -12,10 +12,8 @@ export const NO_ROOM = -Infinity;
 /** `shares`: for a part of a GPU that is shared out already. */
 export type Score = (place: number, demand: Demand, shares: boolean) => number;
 
-interface Ranking {
+interface Ranking extends LogReader {
   readonly tournament: Tournament;
-  /** The mark in the log up to which it has read. */
-  read: number;
 }
 
 export class Ranks {
@@ -36,22 +34,22 @@ export class Ranks {
 
   /** The best place and its score, the first of equals; `undefined` if none has room. */
   best(demand: Demand, shares: boolean): { place: number; score: number } | undefined {
-    const { tournament } = this.#ranking(demand, shares);
+    const tournament = this.#tournament(demand, shares);
     const place = tournament.best();
     return place < 0 ? undefined : { place, score: tournament.score(place) };
   }
 
-  #ranking(demand: Demand, shares: boolean): Ranking {
+  #tournament(demand: Demand, shares: boolean): Tournament {
     const rankings = this.#rankings[shares ? 1 : 0];
     let ranking = rankings.get(demand);
     if (ranking === undefined) {
       ranking = { tournament: new Tournament(this.#count), read: NOTHING_READ };
       rankings.set(demand, ranking);
     }
-    const { read, tournament } = ranking;
-    if (read === this.#log.end) return ranking;
-    this.#log.tell(read, (place) => tournament.set(place, this.#score(place, demand, shares)));
-    ranking.read = this.#log.end;
-    return ranking;
+    const { tournament } = ranking;
+    this.#log.catchUp(ranking, (place) =>
+      tournament.set(place, this.#score(place, demand, shares)),
+    );
+    return tournament;
   }
 }
