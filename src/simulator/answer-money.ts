@@ -1,10 +1,9 @@
 /** Pictures of what decides whether a pool saves anything: waits by overhead, and money. */
 import { barPlot, linePlot, type LineSeries } from '#report/plot';
 import { labelOf, type RunGroup, variedOf } from './answer-words.ts';
+import { banded, S_PER_H } from './over-time.ts';
 import type { FewestRow } from './result.ts';
 import { spreadOf } from './statistics.ts';
-
-const S_PER_H = 3600;
 
 /** The mean wait against the overhead, where it was swept. Dashed: servers, which have none. */
 export function waitPicture(groups: readonly RunGroup[], title: string): string[] {
@@ -20,10 +19,8 @@ export function waitPicture(groups: readonly RunGroup[], title: string): string[
   const [least, most] = [Math.min(...swept), Math.max(...swept)];
   if (!(most > least)) return [];
   const varied = variedOf(groups).filter((name) => name !== 'overheadPct');
-  const point = ({ runs }: RunGroup, x: number): LineSeries['points'][number] => {
-    const { mean, stdev } = spreadOf(runs.map(({ timed }) => (timed?.waitMeanS ?? 0) / S_PER_H));
-    return { x, y: mean, low: Math.max(0, mean - stdev), high: mean + stdev };
-  };
+  const point = ({ runs }: RunGroup, x: number) =>
+    banded(x, spreadOf(runs.map(({ timed }) => (timed?.waitMeanS ?? 0) / S_PER_H)));
   const series: LineSeries[] = [
     ...groups
       .filter(({ design }) => design === 'server')

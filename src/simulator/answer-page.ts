@@ -1,7 +1,6 @@
 /** The answer as one self-contained page. */
 import { callout, figure, htmlPage, list, paragraph, table } from '#report/html-page';
 import { pictures } from './answer-plot.ts';
-import { priceWords } from './bill.ts';
 import { type AnswerTable, answerTables, refusedTable } from './answer-tables.ts';
 import {
   findings,
@@ -9,21 +8,17 @@ import {
   isSynthetic,
   lineCount,
   MAX_LINES,
-  sharedSettings,
+  settingLines,
   SYNTHETIC_WORDS,
 } from './answer-words.ts';
 import type { SimulateResult } from './result.ts';
 
 /** `madeBy` says by what, at the foot. */
 export function answerPage(result: SimulateResult, madeBy: string): string {
-  const rows = [...result.runs, ...(result.fewest ?? [])];
   const found = findings(result);
   const drawn = lineCount(result) <= MAX_LINES ? pictures(result) : [];
   const refused = refusedTable(result);
-  const settings = [
-    ...sharedSettings(rows),
-    ...(result.prices === undefined ? [] : [priceWords(result.prices)]),
-  ];
+  const settings = settingLines(result);
   const head = [
     ...(isSynthetic(result) ? [callout(SYNTHETIC_WORDS, 'unsure')] : []),
     ...found.map(paragraph),

@@ -11,10 +11,9 @@ import {
   sharedPcts,
   variedOf,
 } from './answer-words.ts';
-import { overTime } from './over-time.ts';
+import { banded, overTime, S_PER_H } from './over-time.ts';
 import type { SimulateResult } from './result.ts';
 
-const S_PER_H = 3600;
 const BAND = 'band: one standard deviation over seeds';
 
 /** All pictures as one SVG, of at most `MAX_LINES` designs, policies and settings. */
@@ -69,12 +68,7 @@ function timePictures(groups: readonly RunGroup[], result: SimulateResult): stri
       points: overTime(
         group.runs.flatMap(({ timed }) => timed ?? []),
         what,
-      ).map(({ atS, mean, stdev }) => ({
-        x: atS / S_PER_H,
-        y: mean,
-        low: Math.max(0, mean - stdev),
-        high: mean + stdev,
-      })),
+      ).map((span) => banded(span.atS / S_PER_H, span)),
     }));
   const x = { label: 'hours since the first job' };
   return [

@@ -1,13 +1,12 @@
 /** The answer in text, for a terminal. */
 import { paragraph } from '#report/text-width';
 import { type TextColumn, textTable } from '#report/text-table';
-import { priceWords } from './bill.ts';
 import { type AnswerTable, answerTables } from './answer-tables.ts';
 import {
   findings,
   inputWords,
   isSynthetic,
-  sharedSettings,
+  settingLines,
   SYNTHETIC_WORDS,
 } from './answer-words.ts';
 import type { SimulateResult } from './result.ts';
@@ -17,17 +16,12 @@ export function answerText(result: SimulateResult, width: number): string[] {
   const seeds = new Set(result.runs.map(({ seed }) => seed));
   const [first, ...others] = seeds;
   const seedWords = others.length === 0 ? `seed ${first}` : `${seeds.size} seeds from ${first}`;
-  const rows = [...result.runs, ...(result.fewest ?? [])];
-  const settings = [
-    ...sharedSettings(rows),
-    ...(result.prices === undefined ? [] : [priceWords(result.prices)]),
-  ];
   return [
     ...paragraph(`${inputWords(result).join(', ')}; ${seedWords}`, width, '', '  '),
     ...(isSynthetic(result) ? paragraph(SYNTHETIC_WORDS, width, '', '  ') : []),
     ...answerTables(result).flatMap((table) => ['', table.heading, ...tableLines(table, width)]),
     ...spaced(findings(result).flatMap((text) => paragraph(text, width, '', ''))),
-    ...spaced(settings.flatMap((text) => paragraph(text, width, '', '  '))),
+    ...spaced(settingLines(result).flatMap((text) => paragraph(text, width, '', '  '))),
   ];
 }
 

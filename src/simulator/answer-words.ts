@@ -1,5 +1,6 @@
 /** What text, table and page have in common: rows of an answer, and words for them. */
 import * as figures from '#report/figures';
+import { priceWords } from './bill.ts';
 import type { FewestRow, SimulateResult, SimulateRun } from './result.ts';
 import { spreadOf, threeStandardErrors } from './statistics.ts';
 
@@ -252,8 +253,15 @@ export function isSynthetic({ inputs = [] }: SimulateResult): boolean {
 export const SYNTHETIC_WORDS =
   'SYNTHETIC: made-up lists, of no cluster; the figures say nothing of yours.';
 
-/** Settings all rows share, in one line a design. */
-export function sharedSettings(rows: readonly { design: string; setting: Setting }[]): string[] {
+/** What was set, in lines: of each design what all its rows share, and the prices. */
+export function settingLines({ runs, fewest = [], prices }: SimulateResult): string[] {
+  return [
+    ...sharedSettings([...runs, ...fewest]),
+    ...(prices === undefined ? [] : [priceWords(prices)]),
+  ];
+}
+
+function sharedSettings(rows: readonly { design: string; setting: Setting }[]): string[] {
   const varied = new Set(variedOf(rows));
   return (['server', 'pool'] as const).flatMap((design) => {
     const row = rows.find((one) => one.design === design);

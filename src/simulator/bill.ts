@@ -1,6 +1,6 @@
 /** What hardware is and costs: GPUs, machines, boxes, and ports on the network of a pool. */
 import * as figures from '#report/figures';
-import type { Machine } from './demand.ts';
+import { gpusOf, type Machine } from './demand.ts';
 import type { Fewest } from './fewest.ts';
 import { type PoolShape, spreadMachines, takeApart } from './pool-hardware.ts';
 import type { Cost, Prices } from './result.ts';
@@ -25,8 +25,8 @@ export function poolHardware(
   { gpus }: Fewest,
   shape: PoolShape,
 ): Hardware {
-  const inList = machines.reduce((sum, machine) => sum + machine.gpus, 0);
-  const sources = spreadMachines(machines, machines.length * Math.ceil(gpus / inList));
+  const lists = Math.ceil(gpus / gpusOf(machines));
+  const sources = spreadMachines(machines, machines.length * lists);
   const { boxes } = takeApart([], sources, shape, gpus);
   const gpusByModel: Record<string, number> = {};
   for (const box of boxes) add(gpusByModel, box.model, box.gpus);

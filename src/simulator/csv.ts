@@ -173,8 +173,8 @@ function* splitRecords(file: string, text: string): Generator<CsvField[]> {
   }
 }
 
-const isBlank = (record: readonly CsvField[] | undefined): boolean =>
-  record?.length === 1 && record[0]?.text === '';
+const isBlank = (record: readonly CsvField[]): boolean =>
+  record.length === 1 && record[0]?.text === '';
 
 /** Where the quoted field that opens at `at` has its closing quote; -1 if nowhere. */
 function quotedEnd(text: string, at: number): number {

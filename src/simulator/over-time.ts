@@ -1,14 +1,19 @@
 /** Runs in time over seeds: means of the same spans, and how far seeds are apart. */
 import type { SimulateRun } from './result.ts';
-import { spreadOf } from './statistics.ts';
+import { type Spread, spreadOf } from './statistics.ts';
 
 type Timed = NonNullable<SimulateRun['timed']>;
 type Figure = 'allocatedPct' | 'queued';
 
-export interface SpanPoint {
+export interface SpanPoint extends Pick<Spread, 'mean' | 'stdev'> {
   readonly atS: number;
-  readonly mean: number;
-  readonly stdev: number;
+}
+
+export const S_PER_H = 3600;
+
+/** A point of a line, of a mean that is never below 0, with the band of its spread. */
+export function banded(x: number, { mean, stdev }: Pick<Spread, 'mean' | 'stdev'>) {
+  return { x, y: mean, low: Math.max(0, mean - stdev), high: mean + stdev };
 }
 
 /**

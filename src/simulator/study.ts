@@ -177,29 +177,25 @@ function fewestOf(
   const { servedPct: sharePct, scan, prices } = constants;
   const demandPct = numberOf(setting, 'demandPct');
   const input = { machines, workload, seeds, demandPct, sharePct, scan };
+  const shape = shapeOf(setting, constants);
   const found =
     design === 'server'
       ? fewestServers(input, known(SERVER_POLICIES[policy]))
-      : fewestPooled(input, known(POOL_POLICIES[policy]), shapeOf(setting, constants));
-  const hardware =
-    found === undefined
-      ? undefined
-      : design === 'server'
-        ? serverHardware(machines, found)
-        : poolHardware(machines, found, shapeOf(setting, constants));
-  const priced = prices !== undefined && found !== undefined && hardware !== undefined;
-  return {
+      : fewestPooled(input, known(POOL_POLICIES[policy]), shape);
+  const asked = {
     design,
     policy,
     setting: { ...setting },
     seeds: seeds.length,
     demandGpus: rounded((gpusOf(machines) * demandPct) / 100),
     sharePct,
-    gpus: found?.gpus ?? null,
-    servers: found?.servers ?? null,
-    ...hardware,
-    ...(priced ? { cost: costOf(prices, found.servers, hardware) } : {}),
   };
+  if (found === undefined) return { ...asked, gpus: null, servers: null };
+  const { gpus, servers } = found;
+  const hardware =
+    design === 'server' ? serverHardware(machines, found) : poolHardware(machines, found, shape);
+  const cost = prices === undefined ? {} : { cost: costOf(prices, servers, hardware) };
+  return { ...asked, gpus, servers, ...hardware, ...cost };
 }
 
 function shapeOf(setting: StudyUnit['setting'], { nvlinkModels }: StudyConstants): PoolShape {
