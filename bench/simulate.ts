@@ -15,6 +15,7 @@ import { type Figure, figure, printFigures } from './support/figures.ts';
 import { hasShared, NO_SHARED } from './support/simulate-lists.ts';
 import type { RunResult } from './support/simulate-run.ts';
 import type { SixtyResult } from './support/simulate-sixty.ts';
+import type { Took } from './support/spent.ts';
 
 const SIZES = [1000, 10_000, 100_000];
 const REQUESTS_PER_GPU = 10;
@@ -40,13 +41,6 @@ function run<Result>(script: string, ...args: readonly string[]): Result {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   return JSON.parse(output) as Result;
-}
-
-interface Took {
-  readonly ms: number;
-  readonly cpuNs: number;
-  readonly rawMs: number;
-  readonly rawCpuNs: number;
 }
 
 /** By the clock, with the processor time beside it; `each` of them is one of the unit. */

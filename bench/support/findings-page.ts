@@ -7,6 +7,7 @@ import {
   breakEvenList,
   difference,
   fewestTable,
+  mayBeChance,
   policyTable,
   reachTable,
   reasonsTable,
@@ -125,8 +126,8 @@ ${commandOf(calm)}
 ### With failures
 
 The same with a GPU failing every 10,000 hours in the mean, a server, host or box every 20,000, repairs of 24
-hours and checkpoints every 30 minutes. These rates are assumed, and bad, so that their effect shows. A wait is until the first start: what a job that
-is put back waits again is not in it, but in how long it takes.
+hours and checkpoints every 30 minutes. These rates are assumed, and bad, so that their effect shows. A wait is
+until the first start: what a job that is put back waits again is not in it, but in how long it takes.
 
 ${timedTable(failing.result)}
 
@@ -191,8 +192,8 @@ function overview(fills: Lists): string {
 function fillSection([list, study]: readonly [string, Study]): string {
   const worse = sidesOf(study.result, 'pool').flatMap(({ policy, at }) => {
     const server = sidesOf(study.result, 'server').find((side) => side.policy === policy)?.at;
-    if (server === undefined || !difference(at, server).startsWith('−')) return [];
-    return difference(at, server).endsWith('(chance)') ? [] : [policy];
+    if (server === undefined || at.mean >= server.mean || mayBeChance(at, server)) return [];
+    return [policy];
   });
   const words =
     worse.length === 0

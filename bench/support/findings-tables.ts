@@ -51,7 +51,11 @@ export function policyTable(result: SimulateResult): string {
 export function difference(pool: Spread, server: Spread): string {
   const points = pool.mean - server.mean;
   const words = `${points < 0 ? '−' : '+'}${Math.abs(points).toFixed(2)}`;
-  return Math.abs(points) <= threeStandardErrors(pool, server) ? `${words} (chance)` : words;
+  return mayBeChance(pool, server) ? `${words} (chance)` : words;
+}
+
+export function mayBeChance(pool: Spread, server: Spread): boolean {
+  return Math.abs(pool.mean - server.mean) <= threeStandardErrors(pool, server);
 }
 
 export function spread({ mean, stdev }: Spread, digits = 2): string {

@@ -12,22 +12,19 @@ import { POOL_POLICIES, PoolDesign } from '#simulator/pool-design';
 import { DEFAULT_SHAPE, spreadMachines, takeApart } from '#simulator/pool-hardware';
 import { drawArrivals } from '#simulator/workload';
 import { mixOfLists } from './simulate-lists.ts';
-import { now, Spent } from './spent.ts';
+import { now, Spent, tookOf, type Took } from './spent.ts';
 
-export interface RunResult {
+/**
+ * Taking the hardware apart, the policy made, and all requests put to it. Baseline: reading the lists,
+ * drawing the same requests, and adding up what they ask for.
+ */
+export interface RunResult extends Took {
   readonly gpus: number;
   readonly hosts: number;
   readonly requests: number;
   readonly placed: number;
   /** GPUs asked for, as percent of those there are. */
   readonly askedPct: number;
-  /** Taking the hardware apart, the policy made, and all requests put to it. */
-  readonly ms: number;
-  readonly cpuNs: number;
-  /** Reading the lists, drawing the same requests, and adding up what they ask for. */
-  readonly rawMs: number;
-  readonly rawCpuNs: number;
-  readonly peakRssBytes: number;
 }
 
 const SEED = 42;
@@ -68,11 +65,7 @@ const result: RunResult = {
   requests,
   placed,
   askedPct: (100 * asked) / capacityMilli,
-  ms: spent.ms[0] ?? Number.NaN,
-  cpuNs: spent.cpuNs[0] ?? Number.NaN,
-  rawMs: raw.ms[0] ?? Number.NaN,
-  rawCpuNs: raw.cpuNs[0] ?? Number.NaN,
-  peakRssBytes: process.resourceUsage().maxRSS * 1024,
+  ...tookOf(spent, raw),
 };
 console.log(JSON.stringify(result));
 

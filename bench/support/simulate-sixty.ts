@@ -10,18 +10,12 @@ import { gpusOf, WHOLE_GPU } from '#simulator/demand';
 import type { StudyUnit, UnitResult } from '#simulator/study';
 import { drawArrivals } from '#simulator/workload';
 import { mixOfLists } from './simulate-lists.ts';
-import { now, Spent } from './spent.ts';
+import { now, Spent, tookOf, type Took } from './spent.ts';
 
-export interface SixtyResult {
+/** Baseline: reading the lists once and drawing the arrivals of every run, on one core. */
+export interface SixtyResult extends Took {
   readonly runs: number;
   readonly requests: number;
-  readonly ms: number;
-  /** Of all threads. */
-  readonly cpuNs: number;
-  /** Reading the lists once and drawing the arrivals of every run, on one core. */
-  readonly rawMs: number;
-  readonly rawCpuNs: number;
-  readonly peakRssBytes: number;
 }
 
 const WORKERS = 2;
@@ -74,13 +68,5 @@ await runJobs<UnitResult>(units, {
 spent.since(begin);
 if (requests !== drawn) throw new Error(`${requests} requests were run, and ${drawn} drawn`);
 
-const result: SixtyResult = {
-  runs,
-  requests,
-  ms: spent.ms[0] ?? Number.NaN,
-  cpuNs: spent.cpuNs[0] ?? Number.NaN,
-  rawMs: raw.ms[0] ?? Number.NaN,
-  rawCpuNs: raw.cpuNs[0] ?? Number.NaN,
-  peakRssBytes: process.resourceUsage().maxRSS * 1024,
-};
+const result: SixtyResult = { runs, requests, ...tookOf(spent, raw) };
 console.log(JSON.stringify(result));

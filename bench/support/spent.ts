@@ -30,6 +30,26 @@ export class Spent {
   }
 }
 
+/** What one piece of work took in a process of its own, and before it the baseline (`raw`). */
+export interface Took {
+  readonly ms: number;
+  /** Of all threads. */
+  readonly cpuNs: number;
+  readonly rawMs: number;
+  readonly rawCpuNs: number;
+  readonly peakRssBytes: number;
+}
+
+export function tookOf(work: Spent, raw: Spent): Took {
+  return {
+    ms: work.ms[0] ?? Number.NaN,
+    cpuNs: work.cpuNs[0] ?? Number.NaN,
+    rawMs: raw.ms[0] ?? Number.NaN,
+    rawCpuNs: raw.cpuNs[0] ?? Number.NaN,
+    peakRssBytes: process.resourceUsage().maxRSS * 1024,
+  };
+}
+
 /** `quantile` 1 is the largest. */
 export function quantileOf(values: readonly number[], quantile: number): number {
   const sorted = values.toSorted((a, b) => a - b);
