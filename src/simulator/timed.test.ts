@@ -156,6 +156,17 @@ describe('failures', () => {
     expect(result.waitMaxMs).toBe(0);
   });
 
+  // Such a run went on for ever.
+  test.for([
+    ['stopped before each checkpoint', pool, { gpuMtbfH: 0.01, repairH: 0 }],
+    ['down, and as good as never repaired', server, { gpuMtbfH: 1, repairH: 1e9 }],
+  ] as const)('a run whose jobs can never end is an error: %s', ([, design, rates]) => {
+    const failures = { ...NO_FAILURES, ...rates };
+    expect(() => run(design(servers(1, 4)), [job(4, 0, 10 * HOUR)], { failures })).toThrow(
+      '100000 times in a row a failure left jobs where they were',
+    );
+  });
+
   test('a spare is of the same model, free, up, and in reach', () => {
     const machines: Machine[] = [...servers(2, 1), { ...servers(1, 1)[0]!, model: 'T4' }];
     const design = pool(machines);

@@ -2,6 +2,7 @@
  * Jobs in time: they arrive, wait, run and leave, while parts fail and are repaired. Events of one
  * moment are taken together; then what waits is looked at.
  */
+import { DxpuError } from '#base/errors';
 import { EventQueue } from '#base/event-queue';
 import type { Prng } from '#base/prng';
 import { askedMilli } from './demand.ts';
@@ -32,6 +33,9 @@ export const DEFAULT_TIMED: TimedOptions = {
   rebindMs: 60_000,
 };
 
+/** So many failures in a row that leave jobs where they were, and none is taken to ever end. */
+const MOST_IN_VAIN = 100_000;
+
 type Event =
   | { readonly kind: 'submit'; readonly job: Job }
   | { readonly kind: 'end'; readonly run: Run }
@@ -50,7 +54,10 @@ interface Run {
   readonly endMs: number;
 }
 
-/** One run of all `jobs`, in order of submission, until the last has ended. */
+/**
+ * One run of all `jobs`, in order of submission, until the last has ended. Throws `invalid_argument`
+ * where failures let none end.
+ */
 export function runTimed(
   design: Design,
   jobs: readonly Job[],
@@ -71,6 +78,11 @@ class Timed {
   /** Submitted or yet to be, and not ended. */
   #open = 0;
   #nowMs = 0;
+  /**
+   * Since a job ended, or kept work when it was stopped: those stopped with none kept, and failures while
+   * all that is there waits.
+   */
+  #inVain = 0;
 
   constructor(design: Design, jobs: readonly Job[], options: TimedOptions, prng: Prng) {
     this.#design = design;
@@ -148,6 +160,7 @@ class Timed {
     this.#leave(run);
     releaseAll(this.#design, run.placements);
     this.#open -= 1;
+    this.#inVain = 0;
     this.#book.ended(run.job, this.#nowMs);
     return true;
   }
@@ -157,6 +170,7 @@ class Timed {
     this.#events.push(this.#nowMs + this.#stream.repairMs(), { kind: 'repair', unit });
     this.#queue.breakPromise();
     this.#book.failed();
+    if (this.#running.size === 0 && this.#queue.length > 0) this.#countInVain();
     const hit = [...this.#running].filter(({ placements }) =>
       placements.some((placement) => this.#design.hits(unit, placement)),
     );
@@ -170,6 +184,8 @@ class Timed {
     this.#leave(run);
     const doneMs = Math.max(0, this.#nowMs - startMs - setupMs);
     const keptMs = checkpointMs === Infinity ? 0 : doneMs - (doneMs % checkpointMs);
+    if (keptMs > 0) this.#inVain = 0;
+    else this.#countInVain();
     this.#book.lost((doneMs - keptMs) * job.tasks * askedMilli(job.demand));
     const remainingMs = run.remainingMs - keptMs;
     let whole = true;
@@ -187,6 +203,16 @@ class Timed {
       this.#book.restarted();
       this.#queue.unshift({ job, remainingMs });
     }
+  }
+
+  #countInVain(): void {
+    this.#inVain += 1;
+    if (this.#inVain < MOST_IN_VAIN) return;
+    throw new DxpuError(
+      'invalid_argument',
+      `${MOST_IN_VAIN} times in a row a failure left jobs where they were: they would hardly ever ` +
+        'end. Let less fail, or be repaired sooner, or checkpoints be closer together',
+    );
   }
 
   #couldRun(job: Job): boolean {
