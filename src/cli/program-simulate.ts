@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { DxpuError } from '#base/errors';
 import { UsageError } from './output.ts';
 import { answerOptions, checked, examples, filled, several, whole } from './program-options.ts';
+import { USUAL_IN_TIME as USUAL } from './simulate-words.ts';
 
 /** Of the simulator, which is not loaded for help. */
 export const POLICY_NAMES = [
@@ -210,7 +211,7 @@ function addTimeOptions(simulate: Command): void {
       numbersOption(
         '--overhead <list>',
         'jobs take so many % longer, pooled',
-        0,
+        USUAL.overhead,
         [0, 10_000],
         false,
       ),
@@ -225,7 +226,14 @@ function addTimeOptions(simulate: Command): void {
       'the same, from what dxpu predict --output json said; may be given again',
       several(checked(parsePair)),
     )
-    .addOption(numbersOption('--backfill <list>', 'jobs looked at behind the first', 100, [0, 1e6]))
+    .addOption(
+      numbersOption(
+        '--backfill <list>',
+        'jobs looked at behind the first',
+        USUAL.backfill,
+        [0, 1e6],
+      ),
+    )
     .option('--cpu-per-gpu <n>', 'CPUs a job of --jobs needs for each GPU', whole(0, 1024), 8)
     .option('--memory-per-gpu <n>', 'GiB a job of --jobs needs for each GPU', whole(0, 65_536), 32)
     .option('--gpus-per-task <n>', 'larger jobs of --jobs are split', whole(1, 999), 8)
@@ -233,25 +241,33 @@ function addTimeOptions(simulate: Command): void {
       numbersOption(
         '--gpu-mtbf <list>',
         'hours between failures of a GPU; 0: never',
-        0,
+        USUAL.gpuMtbf,
         hours,
         false,
       ),
     )
-    .addOption(numbersOption('--server-mtbf <list>', 'of a server or host', 0, hours, false))
-    .addOption(numbersOption('--box-mtbf <list>', 'of a box', 0, hours, false))
-    .addOption(numbersOption('--repair <list>', 'hours a repair takes', 24, hours, false))
+    .addOption(
+      numbersOption('--server-mtbf <list>', 'of a server or host', USUAL.serverMtbf, hours, false),
+    )
+    .addOption(numbersOption('--box-mtbf <list>', 'of a box', USUAL.boxMtbf, hours, false))
+    .addOption(numbersOption('--repair <list>', 'hours a repair takes', USUAL.repair, hours, false))
     .addOption(
       numbersOption(
         '--checkpoint <list>',
         'minutes between checkpoints; 0: none',
-        30,
+        USUAL.checkpoint,
         hours,
         false,
       ),
     )
     .addOption(
-      numbersOption('--rebind <list>', 'seconds until a job goes on with spares', 60, hours, false),
+      numbersOption(
+        '--rebind <list>',
+        'seconds until a job goes on with spares',
+        USUAL.rebind,
+        hours,
+        false,
+      ),
     );
 }
 

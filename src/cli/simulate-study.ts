@@ -13,6 +13,7 @@ import {
 } from '#simulator/study';
 import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
+import { USUAL_IN_TIME } from './simulate-words.ts';
 import { readWhole } from './whole-file.ts';
 
 /** Begins the name of the price of one model. */
@@ -87,16 +88,21 @@ export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
   };
 }
 
-/** An option that asks for overheads or failures, which requests without times have none of. */
+/** An option that asks of jobs in time for something else than usual: requests without times have none of it. */
 function timedOption(options: StudyOptions): string | undefined {
-  const { overhead, overheadOf, overheadFrom, gpuMtbf, serverMtbf, boxMtbf } = options;
+  const isUnusual = (name: keyof typeof USUAL_IN_TIME): boolean =>
+    options[name].some((value) => value !== USUAL_IN_TIME[name]);
   const given = {
-    '--overhead': overhead.some((pct) => pct > 0),
-    '--overhead-of': overheadOf !== undefined,
-    '--overhead-from': overheadFrom !== undefined,
-    '--gpu-mtbf': gpuMtbf.some((hours) => hours > 0),
-    '--server-mtbf': serverMtbf.some((hours) => hours > 0),
-    '--box-mtbf': boxMtbf.some((hours) => hours > 0),
+    '--overhead': isUnusual('overhead'),
+    '--overhead-of': options.overheadOf !== undefined,
+    '--overhead-from': options.overheadFrom !== undefined,
+    '--backfill': isUnusual('backfill'),
+    '--gpu-mtbf': isUnusual('gpuMtbf'),
+    '--server-mtbf': isUnusual('serverMtbf'),
+    '--box-mtbf': isUnusual('boxMtbf'),
+    '--repair': isUnusual('repair'),
+    '--checkpoint': isUnusual('checkpoint'),
+    '--rebind': isUnusual('rebind'),
   };
   return Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
 }

@@ -1,0 +1,11 @@
+/** What the options of `dxpu simulate` say of jobs in time when they are not given, without the simulator. */
+export const USUAL_IN_TIME = {
+  overhead: 0,
+  backfill: 100,
+  gpuMtbf: 0,
+  serverMtbf: 0,
+  boxMtbf: 0,
+  repair: 24,
+  checkpoint: 30,
+  rebind: 60,
+} as const;
