@@ -128,13 +128,21 @@ function axesOf(options: StudyOptions): StudyAxes {
   };
 }
 
-/** Throws `UsageError` for prices without `--fewest`, of unknown models, or that leave a model out. */
+/** Throws `UsageError` for what may be given again, and has one name twice. */
+function checkOnce(option: string, given: readonly { readonly name: string }[]): void {
+  const names = given.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) < at);
+  if (twice !== undefined) throw new UsageError(`${option} ${twice} is there twice: give it once`);
+}
+
+/** Throws `UsageError` for prices without `--fewest`, there twice, of unknown models, or of too few. */
 function pricesOf(
   { price, fewest }: Pick<StudyOptions, 'price' | 'fewest'>,
   { machines }: StudyLists,
 ): Prices | undefined {
   if (price === undefined) return undefined;
   if (fewest !== true) throw new UsageError('--price is of the fewest hardware: add --fewest');
+  checkOnce('--price', price);
   const given = new Map(price.map(({ name, amount }) => [name, amount]));
   const known = modelsOf(machines);
   const models: Record<string, number> = {};
@@ -167,9 +175,11 @@ function modelsOf(machines: StudyLists['machines']): string[] {
 
 export function constantsOf(options: StudyOptions, lists: StudyLists): StudyConstants {
   const prices = pricesOf(options, lists);
+  const { overheadOf = [], overheadFrom = [] } = options;
+  checkOnce('the overhead of', [...overheadOf, ...overheadFrom]);
   const given = [
-    ...(options.overheadOf ?? []),
-    ...(options.overheadFrom ?? []).map(({ name, value }) => ({ name, pct: predictedPct(value) })),
+    ...overheadOf,
+    ...overheadFrom.map(({ name, value }) => ({ name, pct: predictedPct(value) })),
   ];
   return {
     nvlinkModels: options.nvlink ?? [],

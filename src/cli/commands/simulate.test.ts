@@ -240,6 +240,15 @@ describe('wrong usage of simulate', () => {
     [['--example', '--price', 'gpu=1'], /--price is of the fewest hardware: add --fewest/],
     [['--example', '--fewest', '--price', 'gpu:T4=1'], /--price has none of V100/],
     [['--example', '--fewest', '--price', 'gpu:H9=1'], /no machine has this model; there are/],
+    // The last of them was taken without a word.
+    [
+      ['--example', '--fewest', '--price', 'gpu=1', '--price', 'gpu=2'],
+      /--price gpu is there twice/,
+    ],
+    [
+      ['--example', '--timed', '--overhead-of', 'gpt2=4', '--overhead-from', 'gpt2=none.json'],
+      /the overhead of gpt2 is there twice/,
+    ],
     [['--example', '--shard', '1/2'], /add --output json/],
     [['--example', '--shard', '1/2', '--output', 'json', '--plot', 'x.svg'], /of the whole/],
     [['--example', '--plot', 'x.pdf'], /a name ending in \.svg or \.png/],
