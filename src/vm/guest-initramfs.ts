@@ -21,13 +21,14 @@ export function guestInitramfs(image: GuestImage, programs: readonly GuestProgra
     isProgram,
   });
   return cpioArchive([
-    ...['bin', 'dev', 'etc', 'lib', 'lib/modules', 'proc', 'root', 'sys', 'tmp'].map(folder),
+    ...['bin', 'dev', 'etc', 'lib', 'lib/modules', 'proc', 'root', 'run', 'sys'].map(folder),
     // Where the kernel finds what its first program writes to, before there is a devtmpfs.
     { kind: 'character-device', path: 'dev/console', major: 5, minor: 1 },
     file('init', Buffer.from(INIT_SCRIPT), true),
     file('bin/control', Buffer.from(CONTROL_SCRIPT), true),
     file('bin/busybox', readFileSync(image.busybox), true),
     { kind: 'link', path: 'bin/sh', target: 'busybox' },
+    { kind: 'link', path: 'tmp', target: 'run' },
     ...image.modules.map(({ name, file: from }) =>
       file(`lib/modules/${name}.ko`, readFileSync(from)),
     ),

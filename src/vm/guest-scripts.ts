@@ -1,7 +1,7 @@
 /**
  * What runs in the guest. `init` loads the drivers, so that a function finds its own as soon as it is there,
  * and gives a shell on the serial console. Where the kernel's command line has `dxpu.control=PORT`, commands are
- * taken on a serial port as well; `guest-control.ts` is the other end of it.
+ * taken on a serial port as well; `testkit/vm/guest-control.ts` is the other end of it.
  */
 
 /** Of the kernel's command line: the port of the control channel. */
@@ -19,7 +19,7 @@ export PATH=/bin HOME=/root TERM=\${TERM:-linux}
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
-mount -t tmpfs tmp /tmp
+mount -t tmpfs run /run
 hostname guest
 while read -r name; do
   insmod /lib/modules/$name.ko || echo "dxpu: no driver $name"
@@ -44,11 +44,11 @@ done
 export const CONTROL_SCRIPT = `#!/bin/sh
 stty -F $1 raw -echo || exit
 exec <$1 >$1
-out=/tmp/control.out
+out=/run/control.out
 echo "${CONTROL_READY}"
 while read -r number command; do
-  echo "$command" | base64 -d >/tmp/control.sh
-  sh /tmp/control.sh >$out 2>&1 </dev/null
+  echo "$command" | base64 -d >/run/control.sh
+  sh /run/control.sh >$out 2>&1 </dev/null
   echo "$number $? $(stat -c %s $out)"
   cat $out
 done

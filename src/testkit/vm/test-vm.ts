@@ -131,8 +131,8 @@ export class TestVm {
   async until(condition: string, withinMs = COMMAND_WITHIN_MS): Promise<void> {
     const looks = Math.ceil(withinMs / 100);
     await this.shell(
-      `n=0; until { ${condition}; } >/tmp/until 2>&1; do n=$((n + 1)); ` +
-        `[ $n -lt ${looks} ] || { echo "not within ${withinMs} ms: $(cat /tmp/until)"; ` +
+      `n=0; until { ${condition}; } >/run/until 2>&1; do n=$((n + 1)); ` +
+        `[ $n -lt ${looks} ] || { echo "not within ${withinMs} ms: $(cat /run/until)"; ` +
         'dmesg | tail -20; exit 1; }; sleep 0.1; done',
       withinMs * 2,
     );
