@@ -3,18 +3,18 @@
  * is installed, and no rights but the user's are needed. Packages are verified as apt verifies them, with the
  * machine's keys; the mirror is the one the machine uses.
  */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
 import { runChild } from './child-run.ts';
 
-export interface AptArchiveOptions {
-  /** For lists and packages; may be removed once they are used. */
+interface AptArchiveOptions {
+  /** For lists and packages. */
   readonly folder: string;
   /** Names of Debian's suites, the usual one first. */
   readonly suites: readonly string[];
   /** URL of a Debian mirror; without it the machine's. */
-  readonly mirror?: string;
+  readonly mirror?: string | undefined;
 }
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
@@ -22,6 +22,7 @@ const ARCHITECTURE = 'amd64';
 const LISTS_WITHIN_MS = 120_000;
 const PACKAGES_WITHIN_MS = 480_000;
 const ASKED_WITHIN_MS = 30_000;
+const UNPACKED_WITHIN_MS = 120_000;
 
 /** What to do where packages cannot be had. */
 const OTHERWISE = 'or give your own with --qemu, --kernel and --initrd';
@@ -73,13 +74,13 @@ export class AptArchive {
     return [...text.matchAll(/^\s*Depends: (\S+)/gm)].map(([, needed = '']) => needed);
   }
 
-  /** Fetches packages, by themselves or with all they need; returns their files. */
-  async fetch(
+  /** Fetches packages, by themselves or with all they need, and unpacks them into a new folder `root`. */
+  async unpack(
+    root: string,
     names: readonly string[],
     how: { readonly suite?: string; readonly withNeeds: boolean },
-  ): Promise<string[]> {
+  ): Promise<void> {
     const archives = path.join(this.#folder, 'archives');
-    const before = new Set(readdirSync(archives));
     const words = how.withNeeds ? ['--download-only', '-y', 'install'] : ['download'];
     try {
       await this.#apt(
@@ -91,9 +92,18 @@ export class AptArchive {
     } catch (error) {
       throw unavailable(`cannot fetch ${names.join(', ')}`, error, `try again, ${OTHERWISE}`);
     }
-    return readdirSync(archives)
-      .filter((file) => file.endsWith('.deb') && !before.has(file))
-      .map((file) => path.join(archives, file));
+    mkdirSync(root);
+    for (const file of readdirSync(archives)) {
+      if (!file.endsWith('.deb')) continue;
+      await runChild('dpkg-deb', ['-x', path.join(archives, file), root], {
+        deadlineMs: UNPACKED_WITHIN_MS,
+      });
+    }
+  }
+
+  /** Removes lists and packages. */
+  remove(): void {
+    rmSync(this.#folder, { recursive: true });
   }
 
   async #ask(args: readonly string[]): Promise<string> {
@@ -104,11 +114,6 @@ export class AptArchive {
     const folder = cwd ?? this.#folder;
     return runChild(program, [...this.#options, ...args], { folder, deadlineMs });
   }
-}
-
-/** Unpacks a package into `root`, without installing it. */
-export async function unpackDeb(file: string, root: string): Promise<void> {
-  await runChild('dpkg-deb', ['-x', file, root], { deadlineMs: ASKED_WITHIN_MS * 4 });
 }
 
 function aptOptions(folder: string): string[] {

@@ -6,8 +6,6 @@ export interface ChildRunOptions {
   readonly folder?: string;
   /** It is killed then. */
   readonly deadlineMs: number;
-  /** Each line it writes to stdout, as it comes. */
-  readonly onLine?: (line: string) => void;
 }
 
 const SHOWN_LINES = 6;
@@ -31,19 +29,12 @@ export function runChild(
     });
     const out: Buffer[] = [];
     let words = '';
-    let line = '';
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
       child.kill('SIGKILL');
     }, options.deadlineMs);
-    child.stdout.on('data', (chunk: Buffer) => {
-      out.push(chunk);
-      if (options.onLine === undefined) return;
-      const lines = (line + chunk.toString()).split('\n');
-      line = lines.pop() ?? '';
-      lines.forEach(options.onLine);
-    });
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => {
       words = (words + chunk.toString()).slice(-4000);
     });
@@ -64,9 +55,7 @@ export function runChild(
       const tail = said === '' ? '' : `; its last words:\n${said}`;
       const code = isLate ? 'deadline_exceeded' : 'unavailable';
       reject(
-        new DxpuError(code, `${program} ${how}${tail}`, {
-          details: { program, args, status },
-        }),
+        new DxpuError(code, `${program} ${how}${tail}`, { details: { program, args, status } }),
       );
     });
   });

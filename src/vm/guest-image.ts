@@ -1,8 +1,8 @@
 /** Kernel, modules and busybox for the guest, of Debian's packages. */
-import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
-import { AptArchive, type AptArchiveOptions, unpackDeb } from './apt-archive.ts';
+import { AptArchive } from './apt-archive.ts';
 import { runChild } from './child-run.ts';
 import { imagePart } from './image-parts.ts';
 import { modulesFor } from './kernel-modules.ts';
@@ -55,58 +55,35 @@ export async function guestImage(options: FetchOptions): Promise<GuestImage> {
 
 async function make(part: string, { mirror }: FetchOptions): Promise<Label> {
   const root = path.join(part, 'root');
-  mkdirSync(root);
-  const archive = await AptArchive.open(aptOptionsOf(part, [DEBIAN_SUITE], mirror));
+  const folder = path.join(part, 'apt');
+  const archive = await AptArchive.open({ folder, suites: [DEBIAN_SUITE], mirror });
   const needed = await archive.needs(KERNEL);
   const image = needed.find((name) => /^linux-image-\d/.test(name));
   if (image === undefined) {
     throw new DxpuError('not_found', `${KERNEL} of Debian ${DEBIAN_SUITE} needs no kernel`);
   }
-  const debs = await archive.fetch([image, BUSYBOX], { withNeeds: false });
-  for (const deb of debs) await unpackDeb(deb, root);
+  await archive.unpack(root, [image, BUSYBOX], { withNeeds: false });
   const kernel = image.slice('linux-image-'.length);
   const busybox = path.join(part, 'busybox');
-  copyFileSync(busyboxOf(root), busybox);
+  copyFileSync(inRoot(root, 'bin/busybox'), busybox);
   copyFileSync(path.join(root, 'boot', `vmlinuz-${kernel}`), path.join(part, 'vmlinuz'));
-  const modules = await modulesFor(modulesTree(root, kernel), MODULES, (file) =>
+  const modules = await modulesFor(inRoot(root, `lib/modules/${kernel}`), MODULES, (file) =>
     // Static, so that it runs on any system; no other program need be there.
     runChild(busybox, [file.endsWith('.xz') ? 'xzcat' : 'cat', file], {
       deadlineMs: UNPACK_WITHIN_MS,
     }),
   );
-  for (const { module, bytes } of modules) {
-    writeFileSync(path.join(part, `${module.name}.ko`), bytes);
-  }
+  for (const { name, bytes } of modules) writeFileSync(path.join(part, `${name}.ko`), bytes);
   const version = (await archive.version(BUSYBOX)) ?? '';
   rmSync(root, { recursive: true });
-  rmSync(path.join(part, 'apt'), { recursive: true });
-  return { kernel, busybox: version, modules: modules.map(({ module }) => module.name) };
-}
-
-export function aptOptionsOf(
-  part: string,
-  suites: readonly string[],
-  mirror: string | undefined,
-): AptArchiveOptions {
-  const folder = path.join(part, 'apt');
-  return { folder, suites, ...(mirror === undefined ? {} : { mirror }) };
+  archive.remove();
+  return { kernel, busybox: version, modules: modules.map(({ name }) => name) };
 }
 
 /** Debian moves folders into /usr: either may be. */
-function firstThere(folders: readonly string[]): string {
-  for (const folder of folders) {
-    try {
-      readdirSync(folder);
-      return folder;
-    } catch {
-      continue;
-    }
-  }
-  throw new DxpuError('not_found', `there is none of ${folders.join(', ')}`);
+function inRoot(root: string, name: string): string {
+  const places = [path.join(root, 'usr', name), path.join(root, name)];
+  const found = places.find((place) => existsSync(place));
+  if (found !== undefined) return found;
+  throw new DxpuError('not_found', `there is none of ${places.join(', ')}`);
 }
-
-const busyboxOf = (root: string): string =>
-  path.join(firstThere([path.join(root, 'usr/bin'), path.join(root, 'bin')]), 'busybox');
-
-const modulesTree = (root: string, kernel: string): string =>
-  firstThere(['usr/lib/modules', 'lib/modules'].map((lib) => path.join(root, lib, kernel)));

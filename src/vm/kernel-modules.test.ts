@@ -18,9 +18,7 @@ function put(file: string, needs: string): void {
 }
 
 const names = async (...wanted: string[]): Promise<string[]> =>
-  (await modulesFor(tree, wanted, async (file) => readFileSync(file))).map(
-    ({ module }) => module.name,
-  );
+  (await modulesFor(tree, wanted, async (file) => readFileSync(file))).map(({ name }) => name);
 
 describe('modules of a kernel', () => {
   it('come behind those they need, once each, whatever their files are called', async () => {

@@ -3,14 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
 
-export interface KernelModule {
+interface KernelModule {
   /** With `_`, as the kernel shows it. */
   readonly name: string;
-  readonly file: string;
+  readonly bytes: Buffer;
 }
 
 /** The bytes of a module's file; they may be compressed in the tree. */
-export type ReadModule = (file: string) => Promise<Buffer>;
+type ReadModule = (file: string) => Promise<Buffer>;
 
 /** Dashes and underscores are one in names of modules. */
 const nameOf = (text: string): string => text.replaceAll('-', '_');
@@ -23,10 +23,10 @@ export async function modulesFor(
   tree: string,
   wanted: readonly string[],
   read: ReadModule,
-): Promise<{ readonly module: KernelModule; readonly bytes: Buffer }[]> {
+): Promise<KernelModule[]> {
   const files = moduleFiles(tree);
   const builtIn = builtInNames(tree);
-  const ordered = new Map<string, { module: KernelModule; bytes: Buffer }>();
+  const ordered = new Map<string, KernelModule>();
   const visit = async (name: string): Promise<void> => {
     if (ordered.has(name) || builtIn.has(name)) return;
     const file = files.get(name);
@@ -35,14 +35,14 @@ export async function modulesFor(
     }
     const bytes = await read(file);
     for (const needed of neededModules(bytes)) await visit(needed);
-    ordered.set(name, { module: { name, file }, bytes });
+    ordered.set(name, { name, bytes });
   };
   for (const name of wanted) await visit(nameOf(name));
   return [...ordered.values()];
 }
 
 /** Names in the module's own list of what it needs: `depends=` of its section `.modinfo`. */
-export function neededModules(bytes: Buffer): string[] {
+function neededModules(bytes: Buffer): string[] {
   const begin = bytes.indexOf('\0depends=');
   if (begin < 0) return [];
   const text = bytes.subarray(begin + '\0depends='.length, bytes.indexOf(0, begin + 1));

@@ -30,8 +30,6 @@ export interface VmOptions {
   readonly pidFile?: string;
   /** `kvm` runs the guest on the processor; `tcg` emulates one, which needs nothing. */
   readonly accelerator: 'kvm' | 'tcg';
-  /** A restart of the guest ends QEMU. */
-  readonly endsAtReboot?: boolean;
   /** QEMU ends when whoever started it does, however that one ends. */
   readonly endsWithParent?: boolean;
 }
@@ -80,7 +78,6 @@ export function qemuArguments(options: VmOptions): string[] {
     words.push(['-chardev', listening('control', control), '-serial', 'chardev:control']);
   }
   if (options.pidFile !== undefined) words.push(['-pidfile', options.pidFile]);
-  if (options.endsAtReboot === true) words.push(['-no-reboot']);
   if (options.endsWithParent === true) words.push(['-run-with', 'exit-with-parent=on']);
   return words.flat();
 }

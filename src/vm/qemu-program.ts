@@ -1,10 +1,9 @@
 /** A QEMU that is a vfio-user client: the user's, the system's if it is new enough, or Debian's. */
-import { mkdirSync, rmSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
-import { AptArchive, unpackDeb } from './apt-archive.ts';
+import { AptArchive } from './apt-archive.ts';
 import { runChild } from './child-run.ts';
-import { aptOptionsOf, DEBIAN_SUITE, type FetchOptions } from './guest-image.ts';
+import { DEBIAN_SUITE, type FetchOptions } from './guest-image.ts';
 import { imagePart } from './image-parts.ts';
 
 export interface QemuProgram {
@@ -99,9 +98,8 @@ async function debiansProgram(options: FetchOptions): Promise<QemuProgram> {
 }
 
 async function fetchQemu(part: string, mirror: string | undefined): Promise<{ version: string }> {
-  const root = path.join(part, 'root');
-  mkdirSync(root);
-  const archive = await AptArchive.open(aptOptionsOf(part, [DEBIAN_SUITE, BACKPORTS], mirror));
+  const folder = path.join(part, 'apt');
+  const archive = await AptArchive.open({ folder, suites: [DEBIAN_SUITE, BACKPORTS], mirror });
   const version = await archive.version('qemu-system-x86', BACKPORTS);
   if (version === undefined || !isEnough(version)) {
     throw new DxpuError(
@@ -111,8 +109,7 @@ async function fetchQemu(part: string, mirror: string | undefined): Promise<{ ve
         'own QEMU with --qemu',
     );
   }
-  const debs = await archive.fetch(PACKAGES, { suite: BACKPORTS, withNeeds: true });
-  for (const deb of debs) await unpackDeb(deb, root);
-  rmSync(path.join(part, 'apt'), { recursive: true });
+  await archive.unpack(path.join(part, 'root'), PACKAGES, { suite: BACKPORTS, withNeeds: true });
+  archive.remove();
   return { version };
 }
