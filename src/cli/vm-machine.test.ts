@@ -30,8 +30,8 @@ net.createServer((client) => {
   client.write('{"QMP": {}}\\n');
   client.on('error', () => {});
   client.on('data', (line) => {
-    const { execute } = JSON.parse(line);
-    client.write(JSON.stringify({ return: { status: 'running' } }) + '\\n');
+    const { execute, id } = JSON.parse(line);
+    client.write(JSON.stringify({ return: { status: 'running' }, id }) + '\\n');
     if (execute === 'quit') process.exit(0);
   });
 }).listen(socket);

@@ -18,7 +18,7 @@ const SHOWN_LOG_LINES = 6;
 /** What QEMU says of the guest, `running` or `paused`; `undefined` where the VM does not run. */
 export async function vmState(files: VmFiles): Promise<string | undefined> {
   try {
-    const answer = await askMonitor(files.toolQmp, { execute: 'query-status' }, ASK_WITHIN_MS);
+    const answer = await askMonitor(files.toolQmp, 'query-status', ASK_WITHIN_MS);
     return (answer as { status?: string }).status ?? 'unknown';
   } catch (thrown) {
     const error = DxpuError.from(thrown);
@@ -83,7 +83,7 @@ export async function endVm(files: VmFiles): Promise<'ended' | 'killed' | 'was n
   const pid = vmPid(files);
   let isAsked = true;
   try {
-    await askMonitor(files.toolQmp, { execute: 'quit' }, ASK_WITHIN_MS);
+    await askMonitor(files.toolQmp, 'quit', ASK_WITHIN_MS);
   } catch (thrown) {
     if (DxpuError.from(thrown).code !== 'unavailable') isAsked = false;
     // It may be gone before it has answered.

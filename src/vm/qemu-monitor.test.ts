@@ -34,33 +34,38 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const ask = (execute: string, withinMs = 10_000) =>
-  askMonitor(path.join(folder, 'qmp'), { execute }, withinMs);
+const ask = (command: string) => askMonitor(path.join(folder, 'qmp'), command, 10_000);
 
 describe('a command for QEMU', () => {
   it('comes behind the negotiation, and its answer is found among events and in pieces', async () => {
-    answers = ['{"return": {}}\n', '{"event": "RESUME"}\n{"return": {"status": "run'];
+    answers = ['{"return": {}, "id": 1}\n', '{"event": "RESUME"}\n{"return": {"status": "run'];
     const answer = ask('query-status');
     while (heard.length < 2 || client === undefined) await new Promise(setImmediate);
-    expect(heard).toEqual(['{"execute":"qmp_capabilities"}', '{"execute":"query-status"}']);
-    client.write('ning"}}\n');
+    expect(heard).toEqual([
+      '{"execute":"qmp_capabilities","arguments":{},"id":1}',
+      '{"execute":"query-status","arguments":{},"id":2}',
+    ]);
+    client.write('ning"}, "id": 2}\n');
     expect(await answer).toEqual({ status: 'running' });
   });
 
   it('says what QEMU has against it', async () => {
-    answers = ['{"return": {}}\n', '{"error": {"class": "GenericError", "desc": "not so"}}\n'];
-    await expect(ask('quit')).rejects.toThrow(/^QMP quit at .*\/qmp: not so$/);
+    answers = [
+      '{"return": {}, "id": 1}\n',
+      '{"error": {"class": "GenericError", "desc": "not so"}, "id": 2}\n',
+    ];
+    await expect(ask('quit')).rejects.toThrow(/^\/.*\/qmp: QMP quit: not so$/);
   });
 
   it('fails where the connection ends, or nobody listens', async () => {
-    answers = ['{"return": {}}\n'];
+    answers = ['{"return": {}, "id": 1}\n'];
     await expect(ask('quit')).rejects.toMatchObject({ code: 'unavailable' });
-    const nobody = askMonitor(path.join(folder, 'none'), { execute: 'quit' }, 10_000);
+    const nobody = askMonitor(path.join(folder, 'none'), 'quit', 10_000);
     await expect(nobody).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   it('fails where something else answers', async () => {
     greeting = 'SSH-2.0-x\n';
-    await expect(ask('quit')).rejects.toThrow('what answers is no QEMU');
+    await expect(ask('quit')).rejects.toThrow('what answers at the QMP socket is no QEMU');
   });
 });

@@ -1,11 +1,11 @@
-/** A few commands for a running QEMU by QMP, one connection a time; no events. */
+/** A command for a running QEMU by QMP, over a connection of its own. */
 import * as net from 'node:net';
-import { DxpuError } from '#base/errors';
+import { DxpuError, type DxpuErrorCode } from '#base/errors';
+import type { Nanos } from '#base/units';
+import { QmpSession } from './qmp-session.ts';
 
-export interface MonitorCommand {
-  readonly execute: string;
-  readonly arguments?: Readonly<Record<string, unknown>>;
-}
+/** One deadline is over all of it: those of the session are not looked at. */
+const NOW = 0 as Nanos;
 
 /**
  * What QEMU answers to `command`. Fails with `unavailable` where nobody listens at the socket or QEMU ends
@@ -14,55 +14,39 @@ export interface MonitorCommand {
  */
 export function askMonitor(
   socketPath: string,
-  command: MonitorCommand,
+  command: string,
   withinMs: number,
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(socketPath);
-    const what = `QMP ${command.execute} at ${socketPath}`;
-    let text = '';
-    // The greeting, then an answer each.
-    const sent: MonitorCommand[] = [{ execute: 'qmp_capabilities' }, command];
     const finish = (): void => {
       clearTimeout(timer);
       socket.destroy();
     };
-    const fail = (code: 'unavailable' | 'deadline_exceeded' | 'internal', why: string): void => {
+    const fail = (code: DxpuErrorCode, why: string): void => {
       finish();
-      reject(new DxpuError(code, `${what}: ${why}`, { details: { socket: socketPath } }));
+      reject(new DxpuError(code, `${socketPath}: ${why}`, { details: { socket: socketPath } }));
     };
     const timer = setTimeout(
-      () => fail('deadline_exceeded', `no answer within ${withinMs / 1e3} s`),
+      () => fail('deadline_exceeded', `QMP ${command}: no answer within ${withinMs / 1e3} s`),
       withinMs,
     );
-    const take = (line: string): void => {
-      const message = JSON.parse(line) as QmpMessage;
-      if (message.event !== undefined) return;
-      if (message.error !== undefined) return fail('internal', message.error.desc);
-      const next = sent.shift();
-      if (next !== undefined) {
-        socket.write(`${JSON.stringify(next)}\n`);
-        return;
-      }
-      finish();
-      resolve(message.return);
-    };
-    socket.on('data', (chunk: Buffer) => {
-      const lines = (text + chunk.toString()).split('\n');
-      text = lines.pop() ?? '';
-      try {
-        for (const line of lines) if (line.trim() !== '') take(line);
-      } catch (error) {
-        fail('internal', `what answers is no QEMU: ${DxpuError.from(error).message}`);
-      }
+    const session = new QmpSession(NOW, {
+      send: (text) => socket.write(text),
+      user: {
+        ready: (now) =>
+          session.execute(now, command, {}, (_now, answer) => {
+            if (!answer.ok) return fail('internal', answer.message);
+            finish();
+            resolve(answer.value);
+          }),
+        event: () => {},
+        broken: (_now, reason) => fail('internal', reason),
+      },
     });
+    socket.setEncoding('utf8');
+    socket.on('data', (text: string) => session.receive(NOW, text));
     socket.on('error', (error) => fail('unavailable', error.message));
-    socket.on('close', () => fail('unavailable', 'it has closed the connection'));
+    socket.on('close', () => fail('unavailable', 'QEMU has closed its QMP socket'));
   });
-}
-
-interface QmpMessage {
-  readonly event?: string;
-  readonly error?: { readonly desc: string };
-  readonly return?: unknown;
 }

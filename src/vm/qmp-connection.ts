@@ -18,7 +18,6 @@ export interface QmpConnectionOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly user: QmpConnectionUser;
-  readonly commandTimeoutNs?: number;
 }
 
 const FIRST_PAUSE_NS = 100e6;
@@ -56,12 +55,11 @@ export class QmpConnection {
   }
 
   #connect(): void {
-    const { clock, path, user, commandTimeoutNs } = this.#options;
+    const { clock, path, user } = this.#options;
     const socket = net.connect(path);
     this.#socket = socket;
     let reason = 'QEMU has closed its QMP socket';
     const session = new QmpSession(clock.now(), {
-      ...(commandTimeoutNs === undefined ? {} : { commandTimeoutNs }),
       send: (text) => socket.write(text),
       deadlineMoved: () => timer.update(),
       user: {

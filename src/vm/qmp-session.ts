@@ -1,6 +1,6 @@
 /**
- * The QEMU Machine Protocol (QEMU, docs/interop/qmp-spec), as a client that stays connected: commands with
- * answers in order of their ids, and events. A synchronous machine: text in, text out, deadlines by `tick`.
+ * The QEMU Machine Protocol (QEMU, docs/interop/qmp-spec), as a client: commands, whose answers are found by
+ * their ids, and events. A synchronous machine: text in, text out, deadlines by `tick`.
  */
 import type { Timed } from '#base/clock';
 import { DxpuError } from '#base/errors';
@@ -28,8 +28,6 @@ export interface QmpUser {
 export interface QmpSessionOptions {
   readonly user: QmpUser;
   readonly send: (text: string) => void;
-  /** Of each command. QEMU answers from its main loop, which a guest's access may hold up. Default 10 s. */
-  readonly commandTimeoutNs?: number;
   readonly deadlineMoved?: () => void;
 }
 
@@ -38,6 +36,9 @@ interface Pending {
   readonly deadlineNs: number;
   readonly done: QmpDone;
 }
+
+/** Of the greeting, and of each command: QEMU answers from its main loop, which a guest's access may hold up. */
+const ANSWER_WITHIN_NS = 10e9;
 
 /** QEMU's longest answers here are those of `query-pci`: some hundred bytes a device. */
 const MAX_LINE_CHARACTERS = 16 * 2 ** 20;
@@ -53,7 +54,6 @@ interface QmpMessage {
 
 export class QmpSession implements Timed {
   readonly #options: QmpSessionOptions;
-  readonly #timeoutNs: number;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
   #text = '';
@@ -63,8 +63,7 @@ export class QmpSession implements Timed {
   /** `now`: when the connection was made. */
   constructor(now: Nanos, options: QmpSessionOptions) {
     this.#options = options;
-    this.#timeoutNs = options.commandTimeoutNs ?? 10e9;
-    this.#greetingByNs = now + this.#timeoutNs;
+    this.#greetingByNs = now + ANSWER_WITHIN_NS;
   }
 
   get isReady(): boolean {
@@ -115,10 +114,9 @@ export class QmpSession implements Timed {
 
   tick(now: Nanos): void {
     if (now >= this.#greetingByNs) {
-      const within = `${this.#timeoutNs / 1e9} s`;
       this.#close(
         now,
-        `no greeting from QEMU's QMP socket within ${within}: it takes one client, and may have another: ` +
+        `no greeting from QEMU's QMP socket within ${ANSWER_WITHIN_NS / 1e9} s: it takes one client, and may have another: ` +
           'give the host proxy a -qmp of its own',
       );
       return;
@@ -127,7 +125,7 @@ export class QmpSession implements Timed {
       if (deadlineNs > now) continue;
       // Its answer may still come, and is then nobody's.
       this.#pending.delete(id);
-      const message = `QMP ${command}: no answer within ${this.#timeoutNs / 1e9} s`;
+      const message = `QMP ${command}: no answer within ${ANSWER_WITHIN_NS / 1e9} s`;
       done(now, { ok: false, kind: 'timeout', message });
     }
   }
@@ -185,7 +183,7 @@ export class QmpSession implements Timed {
 
   #send(now: Nanos, command: string, args: Readonly<Record<string, unknown>>, done: QmpDone): void {
     const id = ++this.#lastId;
-    this.#pending.set(id, { command, deadlineNs: now + this.#timeoutNs, done });
+    this.#pending.set(id, { command, deadlineNs: now + ANSWER_WITHIN_NS, done });
     this.#options.send(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
     this.#options.deadlineMoved?.();
   }
