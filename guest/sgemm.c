@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     else return 2;
   }
   if (job.size < 1 || job.size > 640 || runs < 1) fail("usage: sgemm [-n RUNS] [-s 1..640] [-d BDF]");
-  if (bdf[0] == 0 && !find_function(ACCEL_VENDOR, ACCEL_DEVICE, NULL, bdf))
+  if (bdf[0] == 0 && !find_function(ACCEL_VENDOR, ACCEL_DEVICE, bdf))
     fail("there is no accelerator (%04x:%04x)", ACCEL_VENDOR, ACCEL_DEVICE);
   job.matrix_bytes = (size_t)job.size * job.size * sizeof(float);
   open_function(&job.function, bdf);

@@ -44,14 +44,14 @@ static unsigned read_number(const char *bdf, const char *name) {
   return length > 0 ? (unsigned)strtoul(text, NULL, 16) : ~0u;
 }
 
-int find_function(unsigned vendor, unsigned device, const char *after, char bdf[16]) {
+int find_function(unsigned vendor, unsigned device, char bdf[16]) {
   struct dirent **entries;
   int count = scandir(DEVICES, &entries, NULL, alphasort);
   int found = 0;
   for (int at = 0; at < count; at++) {
     const char *name = entries[at]->d_name;
-    if (!found && name[0] != '.' && (after == NULL || strcmp(name, after) > 0) &&
-        read_number(name, "vendor") == vendor && read_number(name, "device") == device) {
+    if (!found && name[0] != '.' && read_number(name, "vendor") == vendor &&
+        read_number(name, "device") == device) {
       snprintf(bdf, 16, "%.15s", name);
       found = 1;
     }
@@ -127,7 +127,6 @@ void open_function(struct vfio_function *function, const char *bdf) {
   bind_to_vfio(bdf);
   open_group(function);
   struct vfio_region_info bar = region(function, VFIO_PCI_BAR0_REGION_INDEX);
-  function->bar0_bytes = bar.size;
   function->bar0 = mmap(NULL, bar.size, PROT_READ | PROT_WRITE, MAP_SHARED, function->device,
                         (off_t)bar.offset);
   if (function->bar0 == MAP_FAILED) fail("cannot map BAR0 of %s: %s", bdf, strerror(errno));

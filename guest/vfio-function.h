@@ -8,13 +8,12 @@
 struct vfio_function {
   char bdf[16];
   volatile uint32_t *bar0;
-  size_t bar0_bytes;
   int container, group, device;
   int interrupt; /* An eventfd; a read gives how many came. */
 };
 
-/* The next function of these IDs after `after` (NULL: the first); 0 where there is none. */
-int find_function(unsigned vendor, unsigned device, const char *after, char bdf[16]);
+/* The first function of these IDs; 0 where there is none. */
+int find_function(unsigned vendor, unsigned device, char bdf[16]);
 
 /* Takes it from the driver that has it. Ends the program, saying why, where that cannot be. */
 void open_function(struct vfio_function *function, const char *bdf);

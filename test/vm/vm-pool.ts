@@ -10,11 +10,11 @@ import { issueFiles } from '#identity/certificates';
 import { type Picture, pictureOfPng } from '#testkit/vm/picture';
 import { TestVm, type TestVmOptions } from '#testkit/vm/test-vm';
 import type { VmNeeds } from '#testkit/vm/vm-needs';
-import { ManagedPool, type Running } from '../e2e/processes.ts';
+import { ManagedPool } from '../e2e/processes.ts';
 
-export const HOST = 'vm1';
+const HOST = 'vm1';
 /** Where each kind is. */
-export const PLACES = {
+const PLACES = {
   'virtio-gpu': { box: 'b1', slot: 0 },
   accel: { box: 'b1', slot: 1 },
   'bochs-display': { box: 'b2', slot: 0 },
@@ -44,8 +44,6 @@ export interface BindingRecord {
   readonly state: string;
   readonly hostSlot: number;
   readonly box: string;
-  readonly boxSlot: number;
-  readonly reason?: string;
   readonly attachment?: {
     readonly bdf: string;
     readonly bars: readonly {
@@ -54,19 +52,17 @@ export interface BindingRecord {
       readonly sizeBytes: number;
     }[];
   };
-  readonly live?: { readonly memoryEnable: boolean; readonly busMaster: boolean };
 }
 
 export class VmPool {
-  readonly pool = new ManagedPool();
+  readonly #pool = new ManagedPool();
   readonly vm: TestVm;
-  #host: Running | undefined;
 
   private constructor(vm: TestVm) {
     this.vm = vm;
   }
 
-  /** Boots the VM while the pool comes up; returns when the host proxy is a member of it. */
+  /** Boots the VM, then brings the pool up; returns when the host proxy is a member of it. */
   static async start(needs: VmNeeds, options: TestVmOptions): Promise<VmPool> {
     const vm = await TestVm.start(needs, options);
     const pool = new VmPool(vm);
@@ -80,30 +76,21 @@ export class VmPool {
   }
 
   async #up(): Promise<void> {
-    const { state } = this.pool;
+    const { state } = this.#pool;
     await preparePool(state, { boxes: 2, gpus: 2, hosts: 1, slots: 1 });
     for (const [box, devices] of Object.entries(DEVICES)) {
-      const file = this.pool.file(`box-${box}.yaml`);
+      const file = this.#pool.file(`box-${box}.yaml`);
       const [head = ''] = readFileSync(file, 'utf8').split('devices:');
       const lines = devices.map((device) => `  - ${device}\n`);
       writeFileSync(file, `${head}devices:\n${lines.join('')}`);
     }
-    const { status, stderr } = await this.pool.up();
+    const { status, stderr } = await this.#pool.up();
     if (status !== 0) throw new Error(`dxpu up ended with ${status}:\n${stderr}`);
-    await issueFiles(this.pool.file(''), { kind: 'host', id: HOST }, { nowMs: Date.now() });
-    writeFileSync(
-      this.pool.file(`host-${HOST}.yaml`),
-      vmHostYaml(HOST, this.vm.qmp, this.vm.ports, poolManager(state)),
-    );
-    await this.startHost();
-  }
-
-  /** The host proxy of the VM. */
-  async startHost(): Promise<Running> {
-    const config = this.pool.file(`host-${HOST}.yaml`);
-    this.#host = this.pool.begin('host', '--config', config, '--log-format', 'text');
-    await this.#host.says(/ready control=/);
-    return this.#host;
+    await issueFiles(this.#pool.file(''), { kind: 'host', id: HOST }, { nowMs: Date.now() });
+    const config = this.#pool.file(`host-${HOST}.yaml`);
+    writeFileSync(config, vmHostYaml(HOST, this.vm.qmp, this.vm.ports, poolManager(state)));
+    const host = this.#pool.begin('host', '--config', config, '--log-format', 'text');
+    await host.says(/ready control=/);
   }
 
   /** Returns once the guest can use it. */
@@ -111,7 +98,7 @@ export class VmPool {
     const { box } = PLACES[kind];
     const model = kind === 'accel' ? 'dxpu-accel' : kind;
     const demand = ['--gpus', '1', '--host', HOST, '--model', model];
-    const answer = (await this.pool.json('bind', ...demand, '--wait', '--timeout', '60s')) as {
+    const answer = (await this.#pool.json('bind', ...demand, '--wait', '--timeout', '60s')) as {
       bindings: [BindingRecord];
     };
     const [binding] = answer.bindings;
@@ -121,31 +108,26 @@ export class VmPool {
 
   /** Returns once they are free. */
   async unbind(...ids: readonly string[]): Promise<void> {
-    await this.pool.json('unbind', ...ids, '--wait', '--timeout', '60s');
+    await this.#pool.json('unbind', ...ids, '--wait', '--timeout', '60s');
   }
 
   async bindings(): Promise<BindingRecord[]> {
-    const lines = await this.pool.jsonLines('get', 'bindings', '--host', HOST);
+    const lines = await this.#pool.jsonLines('get', 'bindings', '--host', HOST);
     return lines as unknown as BindingRecord[];
   }
 
   /** What the display of that kind shows. */
   async screenshot(kind: Display): Promise<Picture> {
     const { box, slot } = PLACES[kind];
-    const file = this.pool.file(`${kind}.png`);
+    const file = this.#pool.file(`${kind}.png`);
     const words = ['box', 'screenshot', String(slot), file, '--process', `box-${box}`];
-    const { status, stderr } = await this.pool.run(...words);
+    const { status, stderr } = await this.#pool.run(...words);
     if (status !== 0) throw new Error(`no screenshot of ${kind}: ${stderr}`);
     return pictureOfPng(readFileSync(file));
   }
 
-  /** The last words of the host proxy, for messages. */
-  get hostLog(): string {
-    return this.#host?.stderr.slice(-4000) ?? '';
-  }
-
   async end(): Promise<void> {
     await this.vm.stop();
-    await this.pool.end();
+    await this.#pool.end();
   }
 }

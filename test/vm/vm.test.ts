@@ -2,12 +2,15 @@
  * A stock Linux in a stock QEMU gets GPU nodes of the pool, uses them with its own drivers, and gives them back.
  * One VM for all; each part builds on the one before.
  */
-import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { functionText } from '#testkit/vm/guest-function';
-import { CONSOLE_READY } from '#vm/guest-scripts';
 import { difference, drawnPicture } from '#testkit/vm/picture';
+import { TestVm } from '#testkit/vm/test-vm';
 import { vmNeeds } from '#testkit/vm/vm-needs';
+import { CONSOLE_READY } from '#vm/guest-scripts';
 import { buildDist, until } from '../e2e/processes.ts';
 import { type BindingRecord, type Display, type Kind, SIZES, VmPool } from './vm-pool.ts';
 
@@ -159,3 +162,20 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
     }
   });
 });
+
+it.skipIf(typeof needs === 'string')(
+  `a VM for tests is ended by its watchdog, and nothing is left of it${reason}`,
+  async () => {
+    if (typeof needs === 'string') return;
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-watchdog-'));
+    vi.stubEnv('TMPDIR', folder);
+    try {
+      const starting = TestVm.start(needs, { slots: 2, watchdogMs: 1 });
+      await expect(starting).rejects.toThrow('the VM has ended');
+      expect(readdirSync(folder)).toEqual([]);
+    } finally {
+      vi.unstubAllEnvs();
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -15,40 +15,31 @@ interface Running {
   readonly reject: (reason: Error) => void;
 }
 
+const ENDED = 'the VM has ended';
+
 export class GuestControl {
   readonly #socket: net.Socket;
   #input = Buffer.alloc(0);
   #number = 0;
   #running: Running | undefined;
   #queue: Promise<unknown> = Promise.resolve();
-  #readyCount = 0;
-  #end: string | undefined;
-  readonly #watchers = new Set<() => void>();
+  #isEnded = false;
+  #cameUp = (): void => {};
+  /** Settles when the guest has come up; fails where the VM ends before. */
+  readonly ready: Promise<void>;
 
   constructor(path: string) {
     this.#socket = net.connect(path);
     this.#socket.on('data', (chunk: Buffer) => this.#take(chunk));
     this.#socket.on('error', () => {});
-    this.#socket.on('close', () => this.#fail('the VM has ended'));
-  }
-
-  /** Settles when the guest has come up for the `count`th time since the VM was started. */
-  ready(count = 1): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        if (this.#readyCount < count && this.#end === undefined) return;
-        this.#watchers.delete(look);
-        if (this.#readyCount >= count) resolve();
-        else reject(new Error(this.#end));
-      };
-      this.#watchers.add(look);
-      look();
+    this.ready = new Promise((resolve, reject) => {
+      this.#cameUp = resolve;
+      this.#socket.on('close', () => {
+        this.#isEnded = true;
+        this.#reject(ENDED);
+        reject(new Error(ENDED));
+      });
     });
-  }
-
-  /** How often the guest has come up. */
-  get readyCount(): number {
-    return this.#readyCount;
   }
 
   /** Whatever its status; fails where the guest restarts or ends before it has answered. */
@@ -64,7 +55,7 @@ export class GuestControl {
 
   #start(command: string): Promise<GuestAnswer> {
     return new Promise((resolve, reject) => {
-      if (this.#end !== undefined) return reject(new Error(`${this.#end}: ${command}`));
+      if (this.#isEnded) return reject(new Error(`${ENDED}: ${command}`));
       this.#running = { number: ++this.#number, command, resolve, reject };
       const text = Buffer.from(command).toString('base64');
       this.#socket.write(`${this.#number} ${text}\n`);
@@ -77,9 +68,8 @@ export class GuestControl {
     const ready = this.#input.lastIndexOf(`${CONTROL_READY}\n`);
     if (ready >= 0) {
       this.#input = this.#input.subarray(ready + CONTROL_READY.length + 1);
-      this.#readyCount++;
+      this.#cameUp();
       this.#reject('the guest has restarted');
-      this.#wake();
     }
     const running = this.#running;
     const end = this.#input.indexOf('\n');
@@ -96,19 +86,9 @@ export class GuestControl {
     running.resolve({ status, text });
   }
 
-  #fail(reason: string): void {
-    this.#end = reason;
-    this.#reject(reason);
-    this.#wake();
-  }
-
   #reject(reason: string): void {
     const running = this.#running;
     this.#running = undefined;
     running?.reject(new Error(`${reason}: ${running.command}`));
-  }
-
-  #wake(): void {
-    this.#watchers.forEach((watcher) => watcher());
   }
 }

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { USUAL_WINDOWS } from '#cli/vm-words';
 import { guestInitramfs } from '#vm/guest-initramfs';
 import { CONTROL_PARAMETER } from '#vm/guest-scripts';
 import { qemuArguments, slotPorts } from '#vm/qemu-command';
@@ -16,14 +17,8 @@ export interface TestVmOptions {
   readonly slots: number;
   /** It is ended then. */
   readonly watchdogMs: number;
-  readonly memoryMib?: number;
-  readonly memoryBytes?: number;
-  readonly prefetchableBytes?: number;
-  /** More words of the kernel's command line. */
-  readonly append?: readonly string[];
 }
 
-const MIB = 2 ** 20;
 const READY_WITHIN_MS = 60_000;
 const COMMAND_WITHIN_MS = 30_000;
 const LOOK_MS = 20;
@@ -31,29 +26,25 @@ const LOOK_MS = 20;
 export class TestVm {
   /** At which a host proxy drives it. */
   readonly qmp: string;
-  /** For the test itself. */
-  readonly testQmp: string;
-  readonly folder: string;
   /** The root ports of its slots, in order. */
   readonly ports: readonly string[];
-  readonly control: GuestControl;
-  /** Settles when QEMU has ended, with how. */
-  readonly ended: Promise<string>;
+  readonly #folder: string;
+  readonly #control: GuestControl;
+  readonly #ended: Promise<unknown>;
   readonly #qemu: ChildProcess;
   readonly #watchdog: NodeJS.Timeout;
 
   private constructor(folder: string, qemu: ChildProcess, watchdogMs: number, ports: string[]) {
-    this.folder = folder;
+    this.#folder = folder;
     this.qmp = path.join(folder, 'host.qmp');
-    this.testQmp = path.join(folder, 'test.qmp');
     this.ports = ports;
     this.#qemu = qemu;
-    this.ended = new Promise((resolve) => {
-      qemu.once('error', (error) => resolve(error.message));
-      qemu.once('exit', (status, signal) => resolve(`${signal ?? `status ${status}`}`));
+    this.#ended = new Promise((resolve) => {
+      qemu.once('error', resolve);
+      qemu.once('exit', resolve);
     });
     this.#watchdog = setTimeout(() => qemu.kill('SIGKILL'), watchdogMs);
-    this.control = new GuestControl(path.join(folder, 'control'));
+    this.#control = new GuestControl(path.join(folder, 'control'));
   }
 
   /** Returns once the guest takes commands. */
@@ -61,19 +52,16 @@ export class TestVm {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-vm-'));
     const initrd = path.join(folder, 'initrd');
     writeFileSync(initrd, guestInitramfs(needs.image, needs.programs));
-    const ports = slotPorts(options.slots, {
-      memoryBytes: options.memoryBytes ?? 32 * MIB,
-      prefetchableBytes: options.prefetchableBytes ?? 256 * MIB,
-    });
+    const ports = slotPorts(options.slots, USUAL_WINDOWS);
     const words = qemuArguments({
       kernel: needs.image.kernel,
       initrd,
-      append: [CONTROL_PARAMETER, ...(options.append ?? [])],
+      append: [CONTROL_PARAMETER],
       // With less than 512 MiB Linux has no huge pages for programs.
-      memoryMib: options.memoryMib ?? 768,
+      memoryMib: 768,
       cpus: 1,
       ports,
-      qmp: [path.join(folder, 'host.qmp'), path.join(folder, 'test.qmp')],
+      qmp: [path.join(folder, 'host.qmp')],
       console: path.join(folder, 'console'),
       consoleLog: path.join(folder, 'console.log'),
       control: path.join(folder, 'control'),
@@ -97,7 +85,7 @@ export class TestVm {
     const names = ports.map(({ id }) => id);
     const vm = new TestVm(folder, qemu, options.watchdogMs, names);
     try {
-      await within(READY_WITHIN_MS, vm.control.ready(), () => `no guest; ${said}${vm.console}`);
+      await within(READY_WITHIN_MS, vm.#control.ready, () => `no guest; ${said}${vm.console}`);
       return vm;
     } catch (error) {
       await vm.stop();
@@ -105,13 +93,9 @@ export class TestVm {
     }
   }
 
-  get pid(): number {
-    return this.#qemu.pid ?? 0;
-  }
-
   /** All that the guest's serial console has shown. */
   get console(): string {
-    const file = path.join(this.folder, 'console.log');
+    const file = path.join(this.#folder, 'console.log');
     return existsSync(file) ? readFileSync(file, 'latin1') : '';
   }
 
@@ -123,7 +107,7 @@ export class TestVm {
   }
 
   run(command: string, withinMs = COMMAND_WITHIN_MS): Promise<GuestAnswer> {
-    const answer = this.control.run(command);
+    const answer = this.#control.run(command);
     return within(withinMs, answer, () => `no answer of the guest to ${command}; ${this.#tail()}`);
   }
 
@@ -141,10 +125,10 @@ export class TestVm {
   /** At once, as a power cut. */
   async stop(): Promise<void> {
     clearTimeout(this.#watchdog);
-    this.control.close();
+    this.#control.close();
     this.#qemu.kill('SIGKILL');
-    await this.ended;
-    rmSync(this.folder, { recursive: true, force: true });
+    await this.#ended;
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   #tail(): string {

@@ -1,12 +1,11 @@
 /** What tests with a real VM need of this machine, or why they cannot run. */
-import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DxpuError } from '#base/errors';
 import { runChild } from '#vm/child-run';
 import { type GuestImage, guestImage } from '#vm/guest-image';
+import type { GuestProgram } from '#vm/guest-initramfs';
 import { type QemuProgram, qemuProgram } from '#vm/qemu-program';
 import { buildGuestPrograms } from './guest-programs.ts';
-import type { GuestProgram } from '#vm/guest-initramfs';
 
 export interface VmNeeds {
   readonly qemu: QemuProgram;
@@ -19,7 +18,7 @@ const IMAGES = fileURLToPath(new URL('../../../.dxpu/vm-images', import.meta.url
 
 /** Or the reason, as a text. $DXPU_VM_IMAGES is another folder of images. */
 export async function vmNeeds(): Promise<VmNeeds | string> {
-  const images = process.env['DXPU_VM_IMAGES'] || path.resolve(IMAGES);
+  const images = process.env['DXPU_VM_IMAGES'] || IMAGES;
   try {
     await runChild('gcc', ['--version'], { deadlineMs: 10_000 });
   } catch {
