@@ -227,10 +227,7 @@ async function compile(target, project, fingerprint) {
     const tsc = at('node_modules', 'typescript', 'bin', 'tsc');
     // Types are checked by themselves, `npm test` does it.
     const words = [tsc, '-p', project, '--outDir', fresh, '--noCheck'];
-    const { status } = await run(process.execPath, words, {
-      cwd: root,
-      toStderr: true,
-    });
+    const { status } = await run(process.execPath, words, { cwd: root, toStderr: true });
     if (stopped() || status !== 0) {
       fs.rmSync(fresh, { recursive: true, force: true });
       throw new Failure(`building ${target} failed, see above`);
