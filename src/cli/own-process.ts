@@ -2,17 +2,18 @@
  * A process that belongs to this one: started with an IPC channel, whose end it takes as the order to
  * stop. So it never outlives us, however we end.
  */
-import { PoolProcess, READY_WITHIN_MS } from './pool-process.ts';
+import type { LoggedProcess } from './logged-process.ts';
+import { READY_WITHIN_MS, startPoolProcess } from './pool-process.ts';
 import type { KnownProcess } from './state-folder.ts';
 
 const STOP_WITHIN_MS = 3000;
 
 export class OwnProcess {
-  readonly #process: PoolProcess;
+  readonly #process: LoggedProcess;
   #stopping = false;
 
   constructor(state: string, target: KnownProcess) {
-    this.#process = new PoolProcess(state, target, 'ours');
+    this.#process = startPoolProcess(state, target, 'ours');
   }
 
   get pid(): number {

@@ -30,7 +30,7 @@ export async function endProcess(target: KnownProcess): Promise<Ending> {
   // It does not listen: stopped, stuck, or not yet ready to be asked.
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     process.kill(pid, signal);
-    if (await isGone(pid)) {
+    if (await isGone(pid, SIGNAL_WITHIN_MS)) {
       rmSync(target.socket, { force: true });
       rmSync(pidFile(target.socket), { force: true });
       return `ended by ${signal}`;
@@ -45,12 +45,9 @@ export async function endProcess(target: KnownProcess): Promise<Ending> {
   );
 }
 
-async function isGone(pid: number): Promise<boolean> {
-  const gone = await lookUntil(
-    SIGNAL_WITHIN_MS,
-    LOOK_EACH_MS,
-    async () => !isRunning(pid) || undefined,
-  );
+/** Whether the process of that number ends within this time. */
+export async function isGone(pid: number, withinMs: number): Promise<boolean> {
+  const gone = await lookUntil(withinMs, LOOK_EACH_MS, async () => !isRunning(pid) || undefined);
   return gone === true;
 }
 

@@ -1,10 +1,10 @@
 /** QEMU of a VM of the state folder: a process that goes on when this one has ended. */
-import { spawn } from 'node:child_process';
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { DxpuError } from '#base/errors';
 import { askMonitor } from '#vm/qemu-monitor';
 import type { QemuProgram } from '#vm/qemu-program';
-import { lookUntil } from './look-until.ts';
+import { LoggedProcess } from './logged-process.ts';
+import { isGone } from './process-end.ts';
 import { isRunning } from './state-folder.ts';
 import type { VmFiles } from './vm-folder.ts';
 
@@ -12,8 +12,6 @@ const ASK_WITHIN_MS = 5000;
 const STARTS_WITHIN_MS = 20_000;
 const ENDS_WITHIN_MS = 10_000;
 const KILLED_WITHIN_MS = 3000;
-const LOOK_EACH_MS = 25;
-const SHOWN_LOG_LINES = 6;
 
 /** What QEMU says of the guest, `running` or `paused`; `undefined` where the VM does not run. */
 export async function vmState(files: VmFiles): Promise<string | undefined> {
@@ -46,35 +44,10 @@ export async function startVm(
   for (const left of [files.hostQmp, files.toolQmp, files.console, files.pidFile]) {
     rmSync(left, { force: true });
   }
-  const log = openSync(files.qemuLog, 'a', 0o600);
-  const begin = fstatSync(log).size;
-  let ended: string | undefined;
-  try {
-    const child = spawn(qemu.program, [...qemu.args, ...words], {
-      detached: true,
-      stdio: ['ignore', log, log],
-    });
-    child.once('error', (error) => {
-      ended = `cannot be started: ${error.message}`;
-    });
-    child.once('exit', (status, signal) => {
-      ended = `ended with ${signal ?? `status ${status}`}`;
-    });
-    child.unref();
-  } finally {
-    closeSync(log);
-  }
-  const pid = await lookUntil(STARTS_WITHIN_MS, LOOK_EACH_MS, async () => {
-    if (ended !== undefined) return ended;
-    return (await vmState(files)) === undefined ? undefined : vmPid(files);
-  });
-  if (typeof pid === 'number') return pid;
-  const said = readFileSync(files.qemuLog).subarray(begin).toString().trimEnd();
-  throw new DxpuError(
-    'unavailable',
-    `QEMU ${pid ?? `takes no commands within ${STARTS_WITHIN_MS / 1e3} s`}; its last words:\n` +
-      said.split('\n').slice(-SHOWN_LOG_LINES).join('\n'),
-    { details: { log: files.qemuLog } },
+  const args = [...qemu.args, ...words];
+  const started = new LoggedProcess('QEMU', qemu.program, args, files.qemuLog, 'detached');
+  return await started.untilReady(STARTS_WITHIN_MS, async () =>
+    (await vmState(files)) === undefined ? undefined : vmPid(files),
   );
 }
 
@@ -93,9 +66,4 @@ export async function endVm(files: VmFiles): Promise<'ended' | 'killed' | 'was n
   process.kill(pid, 'SIGKILL');
   if (await isGone(pid, KILLED_WITHIN_MS)) return 'killed';
   throw new DxpuError('deadline_exceeded', `QEMU of ${files.id} (pid ${pid}) does not end`);
-}
-
-async function isGone(pid: number, withinMs: number): Promise<boolean> {
-  const look = async (): Promise<true | undefined> => (isRunning(pid) ? undefined : true);
-  return (await lookUntil(withinMs, LOOK_EACH_MS, look)) === true;
 }
