@@ -48,7 +48,11 @@ export function socketPath(folder: string, identity: Identity): string {
 
 /** As `socketPath`, of the process called `host-h1`. */
 export function socketOf(folder: string, name: string): string {
-  const file = path.join(folder, `${name}.sock`);
+  return fittingSocket(path.join(folder, `${name}.sock`));
+}
+
+/** `file`. Fails when it is longer than the path of a socket may be. */
+export function fittingSocket(file: string): string {
   const bytes = Buffer.byteLength(file);
   if (bytes > MAX_SOCKET_PATH_BYTES) {
     throw new DxpuError(

@@ -11,7 +11,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
-import { socketOf } from './state-folder.ts';
+import { fittingSocket, type KnownProcess, socketPath } from './state-folder.ts';
 
 const IMAGES = 'images';
 
@@ -54,20 +54,23 @@ export function vmFiles(state: string, id: string): VmFiles {
   }
   const folder = path.join(vmsFolder(state), id);
   const of = (name: string): string => path.join(folder, name);
-  // As long as the longest of the names.
-  socketOf(folder, 'consol');
   return {
     id,
     folder,
     record: of('vm.json'),
     initrd: of('initrd'),
-    hostQmp: of('host.qmp'),
-    toolQmp: of('tool.qmp'),
-    console: of('console'),
+    hostQmp: fittingSocket(of('host.qmp')),
+    toolQmp: fittingSocket(of('tool.qmp')),
+    console: fittingSocket(of('console')),
     consoleLog: of('console.log'),
     qemuLog: of('qemu.log'),
     pidFile: of('qemu.pid'),
   };
+}
+
+/** The host proxy of the VM of host `id`. */
+export function vmProxy(state: string, id: string): KnownProcess {
+  return { name: `host-${id}`, kind: 'host', socket: socketPath(state, { kind: 'host', id }) };
 }
 
 /** Those that were ever started and not removed. */

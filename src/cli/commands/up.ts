@@ -48,19 +48,23 @@ export async function up(options: UpOptions): Promise<void> {
         );
         return;
       }
-      const rows = processes.map((one) => [
-        one.name,
-        one.pid,
-        one.started ? 'started' : 'ran already',
-        one.log,
-      ]);
-      printLine(formatTable(['process', 'pid', '', 'log'], rows));
+      printLine(startedTable(processes));
       printLine(`\n${poolSummary(status, pool.address)}`);
       printLine(advice(options));
     });
   } finally {
     lock.close();
   }
+}
+
+export function startedTable(processes: readonly Started[]): string {
+  const rows = processes.map((one) => [
+    one.name,
+    one.pid,
+    one.started ? 'started' : 'ran already',
+    one.log,
+  ]);
+  return formatTable(['process', 'pid', '', 'log'], rows);
 }
 
 /** Starts what does not run of the pool of `state`; makes one where there is none. */

@@ -3,8 +3,8 @@ import { DxpuError } from '#base/errors';
 import { type OutputFormat, printData, printLine } from '../output.ts';
 import { lockPool } from '../pool-lock.ts';
 import { endProcess } from '../process-end.ts';
-import { socketPath, stateFolder } from '../state-folder.ts';
-import { readRecord, vmFiles } from '../vm-folder.ts';
+import { stateFolder } from '../state-folder.ts';
+import { readRecord, vmFiles, vmProxy } from '../vm-folder.ts';
 import { endVm } from '../vm-machine.ts';
 
 export interface VmDownOptions {
@@ -29,11 +29,7 @@ export async function vmDown(options: VmDownOptions): Promise<void> {
   try {
     // The VM first: its proxy sees it go, and gives back what it held.
     const vm = await endVm(files);
-    const proxy = await endProcess({
-      name: `host-${id}`,
-      kind: 'host',
-      socket: socketPath(state, { kind: 'host', id }),
-    });
+    const proxy = await endProcess(vmProxy(state, id));
     if (output !== 'table') await printData({ host: id, vm, proxy }, output);
     else printLine(`VM of ${id}: ${vm}\nhost-${id}: ${proxy}`);
   } finally {

@@ -1,8 +1,8 @@
 /** `dxpu vm status`: the VMs of a state folder. */
 import { askProcess } from '../control-client.ts';
 import { formatTable, type OutputFormat, printData, printLine } from '../output.ts';
-import { type KnownProcess, socketPath, stateFolder } from '../state-folder.ts';
-import { knownVms, readRecord } from '../vm-folder.ts';
+import { stateFolder } from '../state-folder.ts';
+import { knownVms, readRecord, vmProxy } from '../vm-folder.ts';
 import { vmPid, vmState } from '../vm-machine.ts';
 
 export interface VmStatusOptions {
@@ -45,11 +45,6 @@ export async function vmStatus(options: VmStatusOptions): Promise<void> {
 }
 
 async function isProxyThere(state: string, id: string): Promise<boolean> {
-  const target: KnownProcess = {
-    name: `host-${id}`,
-    kind: 'host',
-    socket: socketPath(state, { kind: 'host', id }),
-  };
-  const answer = await askProcess(target, 'ping', {}).catch(() => undefined);
+  const answer = await askProcess(vmProxy(state, id), 'ping', {}).catch(() => undefined);
   return answer !== undefined;
 }

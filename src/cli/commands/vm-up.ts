@@ -5,25 +5,25 @@ import { DxpuError } from '#base/errors';
 import { shortPath } from '#base/short-path';
 import type { GuestProgram } from '#vm/guest-initramfs';
 import { fileProblem } from '../file-problem.ts';
-import {
-  formatTable,
-  type OutputFormat,
-  printData,
-  printLine,
-  printNote,
-  UsageError,
-} from '../output.ts';
+import { type OutputFormat, printData, printLine, printNote, UsageError } from '../output.ts';
 import { vmHostYaml } from '../pool-config-text.ts';
 import { poolManager } from '../pool-connection.ts';
 import { poolProcesses } from '../pool-files.ts';
 import { configFile, logFile, poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
 import { shellWords } from '../shell-words.ts';
-import { type KnownProcess, makeStateFolder, socketPath, stateFolder } from '../state-folder.ts';
+import { makeStateFolder, stateFolder } from '../state-folder.ts';
 import { showConsole } from '../vm-console.ts';
-import { imagesFolder, readRecord, type VmFiles, vmFiles, type VmRecord } from '../vm-folder.ts';
+import {
+  imagesFolder,
+  readRecord,
+  type VmFiles,
+  vmFiles,
+  vmProxy,
+  type VmRecord,
+} from '../vm-folder.ts';
 import { startVm, vmPid, vmState } from '../vm-machine.ts';
-import { type Started, startOne, startPool } from './up.ts';
+import { type Started, startedTable, startOne, startPool } from './up.ts';
 
 export interface VmUpOptions {
   readonly state?: string;
@@ -113,15 +113,11 @@ async function prepareVm(
   };
   const added = (options.add ?? []).map(programOf);
   const qemu = await qemuProgram(options.qemu, fetching);
-  const own = (file: string): string => {
-    if (existsSync(file)) return path.resolve(file);
-    throw new DxpuError('not_found', `${shortPath(file)} is not there: name a file that is`);
-  };
+  const kernel = options.kernel === undefined ? undefined : fileThere(options.kernel);
+  const initrd = options.initrd === undefined ? undefined : fileThere(options.initrd);
+  // A kernel of the user's comes with a file system.
+  const image = kernel === undefined ? await guestImage(fetching) : undefined;
   mkdirSync(files.folder, { recursive: true, mode: 0o700 });
-  const kernel = options.kernel === undefined ? undefined : own(options.kernel);
-  const initrd = options.initrd === undefined ? undefined : own(options.initrd);
-  const image =
-    kernel === undefined || initrd === undefined ? await guestImage(fetching) : undefined;
   if (image !== undefined && initrd === undefined) {
     writeFileSync(files.initrd, guestInitramfs(image, added), { mode: 0o600 });
   }
@@ -155,6 +151,11 @@ async function prepareVm(
     writeFileSync(files.record, `${JSON.stringify(record)}\n`, { mode: 0o600 });
     return pid;
   };
+}
+
+function fileThere(file: string): string {
+  if (existsSync(file)) return path.resolve(file);
+  throw new DxpuError('not_found', `${shortPath(file)} is not there: name a file that is`);
 }
 
 function programOf(file: string): GuestProgram {
@@ -191,17 +192,16 @@ function refuseSoftHost(
 async function startProxy(state: string, files: VmFiles, record: VmRecord): Promise<Started> {
   const { id } = files;
   const folder = poolFolder(state);
-  const identity = { kind: 'host', id } as const;
-  if (!existsSync(path.join(folder, `host-${id}.pem`))) {
+  const proxy = vmProxy(state, id);
+  const { name } = proxy;
+  if (!existsSync(path.join(folder, `${name}.pem`))) {
     const { issueFiles } = await import('#identity/certificates');
-    await issueFiles(folder, identity, { nowMs: Date.now() });
+    await issueFiles(folder, { kind: 'host', id }, { nowMs: Date.now() });
   }
-  const name = `host-${id}`;
   const text = vmHostYaml(id, files.hostQmp, record.ports, poolManager(state));
   writeFileSync(configFile(state, name), text, { mode: 0o600 });
-  const target: KnownProcess = { name, kind: 'host', socket: socketPath(state, identity) };
   try {
-    return await startOne(state, target);
+    return await startOne(state, proxy);
   } catch (thrown) {
     const error = DxpuError.from(thrown);
     throw new DxpuError(
@@ -228,13 +228,7 @@ async function tell(
     );
     return;
   }
-  const rows = processes.map((one) => [
-    one.name,
-    one.pid,
-    one.started ? 'started' : 'ran already',
-    one.log,
-  ]);
-  printLine(formatTable(['process', 'pid', '', 'log'], rows));
+  printLine(startedTable(processes));
   const dxpu = shellWords(options.state);
   printLine(`
 host ${id}: ${record.ports.length} slots, QEMU ${record.qemu}, Linux ${record.kernel}
