@@ -3,9 +3,12 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { QemuProgram } from '#vm/qemu-program';
+import { vmDown } from './commands/vm-down.ts';
+import { vmUp } from './commands/vm-up.ts';
 import { isRunning } from './state-folder.ts';
 import { imagesFolder, knownVms, readRecord, type VmFiles, vmFiles } from './vm-folder.ts';
 import { endVm, startVm, vmPid, vmState } from './vm-machine.ts';
+import { USUAL_VM, USUAL_WINDOWS } from './vm-words.ts';
 
 let state = '';
 let files: VmFiles;
@@ -66,7 +69,54 @@ describe('QEMU of a VM', () => {
   });
 });
 
+/** With files that are not there: it fails before anything is started. */
+const upWithout = () =>
+  vmUp({
+    ...USUAL_VM,
+    state,
+    output: 'json',
+    memory: USUAL_VM.memoryBytes,
+    window: USUAL_WINDOWS.prefetchableBytes,
+    window32: USUAL_WINDOWS.memoryBytes,
+    qemu: '/nowhere/qemu',
+    kernel: '/nowhere/kernel',
+    initrd: '/nowhere/initrd',
+  });
+
+describe('a VM that runs without a record that can be read', () => {
+  // It had its sockets removed, and a second QEMU in its place.
+  it('is not started once more', async () => {
+    const pid = await start('works');
+    await expect(upWithout()).rejects.toThrow('end it with dxpu vm down --host vm1');
+    expect(vmPid(files)).toBe(pid);
+    expect(await vmState(files)).toBe('running');
+  });
+
+  // What the messages say to do was refused, with the same message.
+  it.each([
+    ['none', undefined],
+    ['a damaged one', '{'],
+  ])('is ended by dxpu vm down where there is %s', async (_what, text) => {
+    const pid = await start('works');
+    if (text !== undefined) writeFileSync(files.record, text);
+    const printed = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    await vmDown({ state, host: 'vm1', output: 'json' }).finally(() => printed.mockRestore());
+    expect(isRunning(pid)).toBe(false);
+  });
+});
+
 describe('VMs of a state folder', () => {
+  // QEMU was fetched before.
+  it('are refused files that are not there before anything is fetched for them', async () => {
+    await expect(upWithout()).rejects.toThrow('/nowhere/kernel is not there');
+  });
+
+  it('are not there before they are started', async () => {
+    await expect(vmDown({ state, host: 'vm2', output: 'json' })).rejects.toMatchObject({
+      code: 'not_found',
+    });
+  });
+
   it('are those with a record; the images beside them are none', () => {
     mkdirSync(path.join(state, 'vm', 'images', 'qemu'), { recursive: true });
     expect(knownVms(state)).toEqual([]);

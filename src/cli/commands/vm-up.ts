@@ -57,24 +57,38 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
   makeStateFolder(state);
   const lock = await lockPool(state);
   let started: Started[];
-  let record: VmRecord;
+  let vm: Vm;
   try {
-    const known = (await vmState(files)) === undefined ? undefined : readRecord(files);
-    const begin = known === undefined ? await prepareVm(state, files, options) : undefined;
+    const isRunning = (await vmState(files)) !== undefined;
+    vm = isRunning ? runningVm(files) : await prepareVm(state, files, options);
     const pool = await startPool(state, {});
     refuseSoftHost(state, options.host, pool.sizes);
     const qemu = {
       name: `qemu-${files.id}`,
-      started: begin !== undefined,
-      pid: (await begin?.()) ?? vmPid(files) ?? 0,
+      started: !isRunning,
+      pid: await vm.pid(),
       log: files.qemuLog,
     };
-    record = readRecord(files) ?? missingRecord(files);
-    started = [...pool.processes, qemu, await startProxy(state, files, record)];
+    started = [...pool.processes, qemu, await startProxy(state, files, vm.record)];
   } finally {
     lock.close();
   }
-  await tell(files, record, started, options);
+  await tell(files, vm.record, started, options);
+}
+
+interface Vm {
+  readonly record: VmRecord;
+  /** Of its QEMU, which is started if it does not run. */
+  readonly pid: () => Promise<number>;
+}
+
+function runningVm(files: VmFiles): Vm {
+  const record = readRecord(files);
+  if (record !== undefined) return { record, pid: async () => vmPid(files) ?? 0 };
+  throw new DxpuError(
+    'failed_precondition',
+    `a VM runs in ${files.folder} without its record: end it with dxpu vm down --host ${files.id}`,
+  );
 }
 
 function checkOptions({ kernel, initrd, add, window, window32 }: VmUpOptions): void {
@@ -92,12 +106,12 @@ function checkOptions({ kernel, initrd, add, window, window32 }: VmUpOptions): v
   }
 }
 
-/** Fetches and writes what the VM is started from; what it returns starts it. */
-async function prepareVm(
-  state: string,
-  files: VmFiles,
-  options: VmUpOptions,
-): Promise<() => Promise<number>> {
+/** Fetches and writes what the VM is started from. */
+async function prepareVm(state: string, files: VmFiles, options: VmUpOptions): Promise<Vm> {
+  // What is named wrongly shows before anything is fetched.
+  const added = (options.add ?? []).map(programOf);
+  const kernel = options.kernel === undefined ? undefined : fileThere(options.kernel);
+  const initrd = options.initrd === undefined ? undefined : fileThere(options.initrd);
   // Slow to load, and needed here alone.
   const [{ qemuProgram }, { guestImage }, { guestInitramfs }, { qemuArguments, slotPorts }] =
     await Promise.all([
@@ -111,10 +125,7 @@ async function prepareVm(
     mirror: options.mirror,
     onNote: printNote,
   };
-  const added = (options.add ?? []).map(programOf);
   const qemu = await qemuProgram(options.qemu, fetching);
-  const kernel = options.kernel === undefined ? undefined : fileThere(options.kernel);
-  const initrd = options.initrd === undefined ? undefined : fileThere(options.initrd);
   // A kernel of the user's comes with a file system.
   const image = kernel === undefined ? await guestImage(fetching) : undefined;
   mkdirSync(files.folder, { recursive: true, mode: 0o700 });
@@ -146,11 +157,12 @@ async function prepareVm(
     cpus: options.cpus,
     ports: ports.map(({ id }) => id),
   };
-  return async () => {
-    const pid = await startVm(files, qemu, qemuArguments(vm));
+  const pid = async (): Promise<number> => {
+    // Before it runs: whoever finds it running finds what it was started with.
     writeFileSync(files.record, `${JSON.stringify(record)}\n`, { mode: 0o600 });
-    return pid;
+    return await startVm(files, qemu, qemuArguments(vm));
   };
+  return { record, pid };
 }
 
 function fileThere(file: string): string {
@@ -164,14 +176,6 @@ function programOf(file: string): GuestProgram {
   } catch (error) {
     throw fileProblem('read', file, error);
   }
-}
-
-function missingRecord(files: VmFiles): never {
-  throw new DxpuError(
-    'failed_precondition',
-    `a VM runs in ${files.folder} that dxpu vm up did not start to the end: end it with dxpu vm down ` +
-      `--host ${files.id}`,
-  );
 }
 
 /** Hosts that `dxpu up` made have no VM. */
