@@ -1,4 +1,4 @@
-/** The links of `dxpu predict`: named ones and files, with what options set over them. */
+/** The links of `dxpu predict` and `dxpu emulate`: named ones and files, with what options set over them. */
 import { existsSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';

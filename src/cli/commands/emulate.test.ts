@@ -2,36 +2,20 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import * as path from 'node:path';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { printed } from '#testkit/printed';
 import { emulate, emulateMicrobench } from './emulate.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'dxpu-emulate-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Standard output of what `act` does. */
-async function printed(act: () => Promise<void>): Promise<string> {
-  let text = '';
-  const out = vi.spyOn(process.stdout, 'write').mockImplementation((piece) => {
-    text += String(piece);
-    return true;
-  });
-  const error = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  try {
-    await act();
-  } finally {
-    out.mockRestore();
-    error.mockRestore();
-  }
-  return text;
-}
-
 describe('dxpu emulate', () => {
   it('prints the three estimates, and writes a Chrome trace', async () => {
     const trace = path.join(folder, 'happened.json');
-    const text = await printed(() =>
+    const { stdout } = await printed(() =>
       emulate(undefined, { example: 'inference', seed: 1, trace, output: 'json' }),
     );
-    const answer = JSON.parse(text);
+    const answer = JSON.parse(stdout);
     expect(answer.schema).toBe('dxpu.emulate/1');
     const { additiveOverheadPct, replayOverheadPct, emulatedOverheadPct } = answer.estimates;
     expect(Math.abs(answer.nativeErrorPct)).toBeLessThan(1);
@@ -57,10 +41,10 @@ describe('dxpu emulate', () => {
 });
 
 it('dxpu emulate latency prints a row for each round trip', async () => {
-  const text = await printed(() =>
+  const { stdout } = await printed(() =>
     emulateMicrobench('latency', { at: [1200, 6800], output: 'table' }),
   );
   // By hand in microbench.test.ts.
-  expect(text).toContain('1.2 us (native)  2.398 us');
-  expect(text).toContain('6.8 us           13.597 us');
+  expect(stdout).toContain('1.2 us (native)  2.398 us');
+  expect(stdout).toContain('6.8 us           13.597 us');
 });

@@ -1,17 +1,16 @@
 /** `dxpu emulate`: a trace run through the proxies and the device in virtual time, and microbenchmarks. */
+import { assertDefined } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import { shortPath } from '#base/short-path';
 import { type Emulation, Emulator } from '#emulator/emulate';
 import type { EmulatedDevice } from '#emulator/emulated-system';
 import { CommandLog } from '#emulator/chrome-trace';
 import { emulateAnswer, type EmulateAnswer } from '#emulator/emulate-answer';
-import type { MicrobenchRow } from '#emulator/microbench';
-import { microbench, type Microbench } from '#emulator/microbench';
+import { microbench, type Microbench, type MicrobenchRow } from '#emulator/microbench';
 import { termsOf } from '#perfmodel/terms';
 import { WorkloadModel } from '#perfmodel/workload-model';
 import type { LinkProfile } from '#pcie/link-profile';
-import { readTrace } from '#trace/read-trace';
-import { syntheticTrace, type SyntheticName } from '#trace/synthetic';
+import type { SyntheticName } from '#trace/synthetic';
 import type { Timeline } from '#trace/timeline';
 import {
   formatTable,
@@ -23,6 +22,7 @@ import {
 } from '../output.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
+import { timelineOf, traceName, traceSources, withTraceName } from '../trace-source.ts';
 import { checkTarget, writeWhole } from '../whole-file.ts';
 
 export interface DeviceOptions {
@@ -40,43 +40,25 @@ export interface EmulateCommandOptions extends LinkOptions, DeviceOptions {
   readonly output: OutputFormat;
 }
 
-/** The same made-up trace every time, as `dxpu predict` has it. */
-const EXAMPLE_SEED = 1;
-
 export async function emulate(
   file: string | undefined,
   options: EmulateCommandOptions,
 ): Promise<void> {
   const { example, trace } = options;
-  if (example !== undefined && file !== undefined) {
-    throw new UsageError('--example is a trace of its own: leave the file out, or leave it out');
-  }
-  if (example === undefined && file === undefined) {
-    throw new UsageError('name a trace to read, or try one with --example');
-  }
+  const files = file === undefined ? [] : [file];
+  const source = assertDefined(traceSources(files, example)[0], 'nothing to read is refused');
   const links = await linksOf(options);
   if (trace !== undefined) {
     if (links.length > 1) throw new UsageError('--trace is of one run: give one --link');
-    checkTarget(trace, file === undefined ? [] : [file]);
+    checkTarget(trace, files);
   }
-  const name = file ?? `synthetic ${example}`;
-  const timeline =
-    file === undefined
-      ? syntheticTrace(example ?? 'training', EXAMPLE_SEED)
-      : await readTrace(file);
+  const timeline = await timelineOf(source);
   const log = trace === undefined ? undefined : new CommandLog();
-  const answers = answersOf(
-    name,
-    timeline,
-    links,
-    options,
-    (emulation) => {
-      if (trace === undefined || log === undefined) return;
-      writeWhole(trace, [...log.chromeTrace(timeline, emulation.pooled)].join(''));
-      printNote(`wrote ${trace}`);
-    },
-    log,
-  );
+  const answers = answersOf(traceName(source), timeline, links, options, log, (emulation) => {
+    if (trace === undefined || log === undefined) return;
+    writeWhole(trace, [...log.chromeTrace(timeline, emulation.pooled)].join(''));
+    printNote(`wrote ${trace}`);
+  });
   if (options.output === 'json') {
     for (const answer of answers) await printData(answer, 'json');
   } else if (options.output === 'yaml') {
@@ -94,8 +76,8 @@ function answersOf(
   timeline: Timeline,
   links: readonly LinkProfile[],
   options: EmulateCommandOptions,
-  written: (emulation: Emulation) => void,
   log: CommandLog | undefined,
+  done: (emulation: Emulation) => void,
 ): EmulateAnswer[] {
   const model = new WorkloadModel(timeline);
   const emulator = new Emulator(timeline);
@@ -109,13 +91,9 @@ function answersOf(
         ...(log === undefined ? {} : { onCommand: log.take }),
       });
     } catch (error) {
-      const { code, message, details } = DxpuError.from(error);
-      throw new DxpuError(code, `${shortPath(name)}: ${message}`, {
-        details: { file: name, ...details },
-        cause: error,
-      });
+      throw withTraceName(name, DxpuError.from(error));
     }
-    written(emulation);
+    done(emulation);
     const terms = termsOf(link);
     return emulateAnswer(name, link, emulation, {
       additiveOverheadPct: model.additiveOverheadPct(terms),
@@ -140,7 +118,7 @@ function linesOf(answer: EmulateAnswer): string[] {
   const ms = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
   const recalled =
     link.recalled.length === 0 ? '' : ` (${link.recalled.join(', ')}: recalled, not confirmed)`;
-  const lines = [
+  return [
     `${shortPath(answer.trace)} on ${link.name}: ${formatDuration(link.addedRttNs)} added to ` +
       `${formatDuration(link.nativeRttNs)}, ${link.tags} tags, MRRS ${link.mrrsBytes}${recalled}`,
     '',
@@ -177,7 +155,6 @@ function linesOf(answer: EmulateAnswer): string[] {
       `network used ${pct(pooled.networkDownPct)} to the device, ${pct(pooled.networkUpPct)} from it`,
     ...warnings.map((warning) => `note: ${warning}`),
   ];
-  return lines;
 }
 
 function kinds(tlps: Readonly<Record<string, number>>): string {

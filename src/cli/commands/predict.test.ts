@@ -9,7 +9,7 @@ import { syntheticKineto } from '#trace/synthetic-kineto';
 import { SYNTHETIC_NAMES } from '#trace/synthetic';
 import { errorObject, UsageError } from '../output.ts';
 import { type PredictJob, runPredictJob } from '../predict-job.ts';
-import { EXAMPLES } from '../program-predict.ts';
+import { EXAMPLES } from '../program-trace-options.ts';
 import type { WorkerLike } from '../worker-pool.ts';
 import { predict, type PredictCommandOptions } from './predict.ts';
 

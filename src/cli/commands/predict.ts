@@ -1,15 +1,15 @@
 import { Worker } from 'node:worker_threads';
-import { DxpuError } from '#base/errors';
-import { shortPath } from '#base/short-path';
+import type { DxpuError } from '#base/errors';
 import type { Prediction } from '#perfmodel/prediction';
 import type { SyntheticName } from '#trace/synthetic';
-import { printNote, reportError, UsageError } from '../output.ts';
+import { printNote, reportError } from '../output.ts';
 import type { FileOptions } from '../answer-targets.ts';
 import { checkFiles, writeFiles } from '../predict-files.ts';
-import { jobName, type PredictJob } from '../predict-job.ts';
+import type { PredictJob } from '../predict-job.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { PredictPrinter } from '../predict-printer.ts';
 import type { AnswerFormat } from '../program-options.ts';
+import { traceName, traceSources, withTraceName } from '../trace-source.ts';
 import { type EndSignal, EXIT_SIGNALS, runWatched, tellsProgress } from '../watched-run.ts';
 import type { Outcome, WorkerLike } from '../worker-pool.ts';
 
@@ -43,21 +43,13 @@ export async function predict(
   await run.end(signalled);
 }
 
-/** Each file once, in the order given. */
 async function jobsOf(
   files: readonly string[],
   options: PredictCommandOptions,
 ): Promise<PredictJob[]> {
   const { example, sharing, fetches, peers, budget, perIteration, plot, html } = options;
-  if (example !== undefined && files.length > 0) {
-    throw new UsageError('--example is a trace of its own: leave the files out, or leave it out');
-  }
-  if (example === undefined && files.length === 0) {
-    throw new UsageError('name a trace to read, or try one with --example');
-  }
+  const traces = traceSources(files, example);
   const links = await linksOf(options);
-  const traces =
-    example === undefined ? [...new Set(files)].map((file) => ({ file })) : [{ example }];
   return traces.map((trace) => ({
     trace,
     links,
@@ -94,7 +86,7 @@ class PredictRun {
       this.#printer.add(outcome.result);
       return;
     }
-    const error = named(this.nameOf(job), outcome.error);
+    const error = withTraceName(this.nameOf(job), outcome.error);
     this.#errors.push(error);
     if (this.#jobs.length === 1) return;
     const { output, debug } = this.#options;
@@ -122,17 +114,8 @@ class PredictRun {
 
   nameOf(job: number): string {
     const one = this.#jobs[job];
-    return one === undefined ? '' : jobName(one);
+    return one === undefined ? '' : traceName(one.trace);
   }
-}
-
-/** An error that names its trace. */
-function named(name: string, error: DxpuError): DxpuError {
-  if (error.details['file'] === name || error.message.includes(name)) return error;
-  return new DxpuError(error.code, `${shortPath(name)}: ${error.message}`, {
-    details: { file: name, ...error.details },
-    cause: error.cause,
-  });
 }
 
 function newWorker(): WorkerLike {
