@@ -2,17 +2,15 @@
  * Every shared trace with a CPU side emulated natively and pooled, as the tables of docs/evaluation.md,
  * which it writes. `npm run bench -- evaluation [FOLDER]`; without FOLDER, `DXPU_DATA` or ../shared/data.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import * as path from 'node:path';
-import { DxpuError } from '#base/errors';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type EmulateOptions, type Emulation, Emulator } from '#emulator/emulate';
 import { microbench } from '#emulator/microbench';
 import { termsOf } from '#perfmodel/terms';
 import { WorkloadModel } from '#perfmodel/workload-model';
 import { linkProfile, type LinkProfileInput } from '#pcie/link-profile';
-import { readTrace } from '#trace/read-trace';
+import type { Timeline } from '#trace/timeline';
+import { ofSharedTraces } from './support/shared-traces.ts';
 
-const KINDS = ['kineto', 'nsys', 'nvprof', 'tensorflow'];
 const ADDED_US = [2, 3.7, 5.6, 20];
 const DEFAULT_NS = 5600;
 const BEGIN = '<!-- tables: npm run bench -- evaluation -->';
@@ -34,24 +32,12 @@ interface Row {
   readonly changed: readonly number[];
 }
 
-const data = process.argv[2] ?? process.env['DXPU_DATA'] ?? '../shared/data';
-const rows: Row[] = [];
-const refused: string[] = [];
-for (const kind of KINDS) {
-  for (const name of readdirSync(path.join(data, 'traces', kind)).toSorted()) {
-    try {
-      rows.push(await rowOf(kind, name));
-    } catch (thrown) {
-      refused.push(`- ${kind}/${name}: ${DxpuError.from(thrown).message.replaceAll(data, '…')}`);
-    }
-  }
-}
+const { rows, refused } = await ofSharedTraces(rowOf);
 const [before = ''] = readFileSync('docs/evaluation.md', 'utf8').split(BEGIN);
 writeFileSync('docs/evaluation.md', `${before}${BEGIN}\n\n${tables()}`);
 process.stdout.write(`docs/evaluation.md: ${rows.length} traces, ${refused.length} refused\n`);
 
-async function rowOf(kind: string, name: string): Promise<Row> {
-  const timeline = await readTrace(path.join(data, 'traces', kind, name));
+function rowOf(timeline: Timeline, name: string): Row {
   const model = new WorkloadModel(timeline);
   const emulator = new Emulator(timeline);
   let native: Emulation | undefined;
@@ -71,8 +57,7 @@ async function rowOf(kind: string, name: string): Promise<Row> {
       emulator.run(linkProfile({ addedRttNs: DEFAULT_NS, ...link }), options).overheadPct,
   );
   if (native === undefined) throw new Error('no round trips');
-  const short = name.replace(/(?:\.pt\.trace)?\.json(?:\.gz)?$|\.sqlite$|\.csv$/, '');
-  return { name: `${kind}/${short}`, native, estimates, changed };
+  return { name, native, estimates, changed };
 }
 
 function tables(): string {

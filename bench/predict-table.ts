@@ -2,18 +2,16 @@
  * Both estimates over every shared trace, as the tables of docs/predict-traces.md, which it writes.
  * `npm run bench -- predict-table [FOLDER]`; without FOLDER, `DXPU_DATA` or ../shared/data.
  */
-import { readdirSync, writeFileSync } from 'node:fs';
-import * as path from 'node:path';
-import { DxpuError } from '#base/errors';
+import { writeFileSync } from 'node:fs';
 import type { LinkProfile } from '#pcie/link-profile';
 import { DEFAULT_LINK_PROFILE_NAME, linkProfile } from '#pcie/link-profile';
 import { predict } from '#perfmodel/predict';
 import type { Prediction } from '#perfmodel/prediction';
 import { WorkloadModel } from '#perfmodel/workload-model';
 import { edgesAlone } from '#trace/lags';
-import { readTrace } from '#trace/read-trace';
+import type { Timeline } from '#trace/timeline';
+import { ofSharedTraces } from './support/shared-traces.ts';
 
-const KINDS = ['kineto', 'nsys', 'nvprof', 'tensorflow'];
 const ADDED_US = [0.5, 2, 3.7, 5.6, 10, 20];
 const DEFAULT_US = 5.6;
 
@@ -25,39 +23,22 @@ interface Row {
   readonly edgesAlonePct: number | null;
 }
 
-const data = process.argv[2] ?? process.env['DXPU_DATA'] ?? '../shared/data';
-const rows: Row[] = [];
-const refused: string[] = [];
-for (const kind of KINDS) {
-  for (const name of readdirSync(path.join(data, 'traces', kind)).toSorted()) {
-    try {
-      rows.push(await rowOf(kind, name));
-    } catch (thrown) {
-      refused.push(`- ${kind}/${name}: ${DxpuError.from(thrown).message.replaceAll(data, '…')}`);
-    }
-  }
-}
+const { rows, refused } = await ofSharedTraces(rowOf);
 writeFileSync('docs/predict-traces.md', page());
 process.stdout.write(`docs/predict-traces.md: ${rows.length} traces, ${refused.length} refused\n`);
 
-async function rowOf(kind: string, name: string): Promise<Row> {
-  const file = path.join(data, 'traces', kind, name);
-  const timeline = await readTrace(file);
+function rowOf(timeline: Timeline, name: string, file: string): Row {
   const links = ADDED_US.map(
     (us): LinkProfile => linkProfile({ name: `${us} µs`, addedRttNs: us * 1000 }),
   );
-  const answers = predict(timeline, links, { file: name });
+  const answers = predict(timeline, links, { file });
   const { replay, spanNs } = new WorkloadModel(timeline);
   let edgesAlonePct: number | null = null;
   if (replay !== null) {
     replay.replay.lags = edgesAlone(replay.graph, replay.lags);
     edgesAlonePct = (100 * (replay.replay.run(null) - spanNs)) / spanNs;
   }
-  return { name: shortName(kind, name), answers, edgesAlonePct };
-}
-
-function shortName(kind: string, name: string): string {
-  return `${kind}/${name.replace(/(?:\.pt\.trace)?\.json(?:\.gz)?$|\.sqlite$|\.csv$/, '')}`;
+  return { name, answers, edgesAlonePct };
 }
 
 function page(): string {
