@@ -9,27 +9,24 @@
  * HtoD copies that follow each other read ahead: while one waits for its data, the next ones ask for
  * theirs, so that a round trip is not lost between them. They still finish and signal in ring order.
  *
- * Two DMA channels belong to a ring: one fetches commands, so that a fetch need not queue behind a
- * long copy; the other moves data, fences and interrupts, in order.
+ * Two DMA channels belong to a ring: that of the `RingReader` fetches commands, so that a fetch need not
+ * queue behind a long copy; the other moves data, fences and interrupts, in order.
  */
 import type { Nanos } from '#base/units';
-import type { Endpoint } from '#pcie/endpoint';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
-import { type CommandChecker, HOST_ADDRESS_END } from './accel-check.ts';
 import {
   AccelCommand,
-  bitsFloat,
   COMMAND_BYTES,
   COMMAND_FENCE_VALUE,
-  decodeCommand,
-  FLAG_ACCUMULATE,
   FLAG_DURATION,
   FLAG_FENCE,
   FLAG_INTERRUPT,
   Opcode,
 } from './accel-command.ts';
-import type { CopyEngine, EventFile } from './accel-held.ts';
-import { fill, type KernelMemory, saxpy, sgemm } from './accel-kernels.ts';
+import type { ChannelContext } from './accel-context.ts';
+import type { CopyEngine } from './accel-held.ts';
+import { HtodCopies } from './accel-htod-copies.ts';
+import { runKernel } from './accel-kernels.ts';
 import {
   AccelError,
   CHANNEL_BUSY,
@@ -40,6 +37,8 @@ import {
   MAX_RING_ENTRIES,
   MIN_RING_ENTRIES,
 } from './accel-registers.ts';
+import { RingReader } from './accel-ring-reader.ts';
+import { HOST_ADDRESS_END } from './device-model.ts';
 
 const State = { OFF: 0, IDLE: 1, TRANSFER: 2, TIMED: 3, SIGNAL: 4, HALTED: 5, HELD: 6 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -49,51 +48,13 @@ const WRITTEN = 1;
 const FENCE_SENT = 2;
 const INTERRUPT_SENT = 3;
 const ERROR_SENT = 4;
-/** Plus the buffer slot of the command: an HtoD copy. */
+/** Plus the slot of the command: an HtoD copy. */
 const COPIED = 8;
-/** Plus the buffer slot of the first of the commands. */
-const FETCHED = 0x100;
-
-/** Of an HtoD copy that was started and has no `DmaStatus` yet. */
-const IN_FLIGHT = -1;
-
-/** `startedNs`: when its turn had come and nothing held it up. It is done at `now`, its fence sent. */
-export type CommandObserver = (
-  now: Nanos,
-  channel: number,
-  startedNs: number,
-  command: Readonly<AccelCommand>,
-) => void;
-
-/** What all channels of one accelerator share. */
-export interface ChannelContext {
-  readonly endpoint: Endpoint;
-  readonly memory: Uint8Array;
-  readonly kernels: KernelMemory;
-  readonly checker: CommandChecker;
-  readonly prefetchCommands: number;
-  /** Commands that one fetch brings at most, and fetches under way at once. */
-  readonly fetchCommands: number;
-  readonly fetchesInFlight: number;
-  readonly nsPerFlop: number;
-  readonly events: EventFile;
-  /** The engines all channels share; without them each channel copies by itself. */
-  readonly readEngine: CopyEngine | undefined;
-  readonly writeEngine: CopyEngine | undefined;
-  /** Told of each command that is done; see `AcceleratorOptions`. */
-  readonly onCommand: CommandObserver | undefined;
-  /** Sets the channel's bits in INTERRUPT_STATUS. */
-  fenceSignalled(channel: number): void;
-  channelHalted(channel: number, error: AccelError, index: number, address: number): void;
-}
 
 export class AccelChannel implements DmaClient {
   ringBaseLo = 0;
   ringBaseHi = 0;
   ringEntries = 0;
-  /** Ring index of the next command to finish, and one past the last command to run. */
-  head = 0;
-  tail = 0;
   commandsDone = 0;
   errorCode: AccelError = AccelError.NONE;
   errorIndex = 0;
@@ -105,47 +66,33 @@ export class AccelChannel implements DmaClient {
 
   readonly #index: number;
   readonly #context: ChannelContext;
-  readonly #fetchChannel: number;
   readonly #dataChannel: number;
+  readonly #reader: RingReader;
+  readonly #copies: HtodCopies;
   readonly #command = new AccelCommand();
-  readonly #buffer: Uint8Array;
-  readonly #view: DataView;
-  /** Copies that were started, by buffer slot: how they ended, and where they write. */
-  readonly #copyStatus: Int8Array;
-  readonly #copyStart: Float64Array;
-  readonly #copyEnd: Float64Array;
   readonly #next = new AccelCommand();
   #control = 0;
   #state: State = State.OFF;
   #advancing = false;
   #startedNs = 0;
-  #ringBase = 0;
-  /** Entries the buffer is used for; a power of two that divides the ring. */
-  #capacity = 1;
-  /** Commands in the buffer from `head` on, and how many more are on their way. */
-  #fetched = 0;
-  #fetching = 0;
-  /** Fetches under way, and how many commands each brings, by the buffer slot of the first. */
-  #fetches = 0;
-  readonly #fetchSize: Uint8Array;
-  /** 1 once such a fetch has come, though one before it has not. */
-  readonly #fetchCame: Uint8Array;
-  #fetchStatus: DmaStatus = DmaStatus.OK;
   /** Commands behind the one at `head` that have been started: HtoD copies all. */
   #ahead = 0;
 
   constructor(index: number, context: ChannelContext) {
     this.#index = index;
     this.#context = context;
-    this.#fetchChannel = 2 * index;
     this.#dataChannel = 2 * index + 1;
-    this.#buffer = new Uint8Array(context.prefetchCommands * COMMAND_BYTES);
-    this.#view = new DataView(this.#buffer.buffer);
-    this.#fetchSize = new Uint8Array(context.prefetchCommands);
-    this.#fetchCame = new Uint8Array(context.prefetchCommands);
-    this.#copyStatus = new Int8Array(context.prefetchCommands);
-    this.#copyStart = new Float64Array(context.prefetchCommands);
-    this.#copyEnd = new Float64Array(context.prefetchCommands);
+    const { dma } = context.endpoint;
+    this.#reader = new RingReader(dma, 2 * index, context, (now) => this.#advance(now));
+    this.#copies = new HtodCopies(context.prefetchCommands);
+  }
+
+  get head(): number {
+    return this.#reader.head;
+  }
+
+  get tail(): number {
+    return this.#reader.tail;
   }
 
   get control(): number {
@@ -183,8 +130,7 @@ export class AccelChannel implements DmaClient {
       this.#halt(now, AccelError.BAD_RING, 0);
       return;
     }
-    this.tail = tail;
-    this.#fetch(now);
+    this.#reader.offer(now, tail);
     this.#advance(now);
   }
 
@@ -200,7 +146,7 @@ export class AccelChannel implements DmaClient {
 
   /** Forgets what commands brought in. */
   scrub(): void {
-    this.#buffer.fill(0);
+    this.#reader.scrub();
     Object.assign(this.#command, new AccelCommand());
     Object.assign(this.#next, new AccelCommand());
   }
@@ -213,11 +159,6 @@ export class AccelChannel implements DmaClient {
   }
 
   dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
-    if (cookie >= FETCHED) {
-      this.#fetchDone(now, cookie - FETCHED, status);
-      this.#advance(now);
-      return;
-    }
     switch (cookie) {
       case WRITTEN:
         this.#finish(now, 0);
@@ -232,9 +173,9 @@ export class AccelChannel implements DmaClient {
         return;
       default: {
         const slot = cookie - COPIED;
-        this.#copyStatus[slot] = status;
+        this.#copies.end(slot, status);
         // A later copy waits for its turn with what it has.
-        if (slot === this.#slotOf(0)) this.#copied(now, status);
+        if (slot === this.#reader.slotOf(0)) this.#copied(now, status);
       }
     }
     this.#advance(now);
@@ -242,21 +183,21 @@ export class AccelChannel implements DmaClient {
 
   #enable(now: Nanos): void {
     this.#clearProgress();
-    this.#ringBase = this.ringBaseHi * 0x1_0000_0000 + this.ringBaseLo;
     this.#state = State.IDLE;
+    const base = this.ringBaseHi * 0x1_0000_0000 + this.ringBaseLo;
     const entries = this.ringEntries;
     const isPowerOfTwo = entries > 0 && (entries & (entries - 1)) === 0;
     if (
       !isPowerOfTwo ||
       entries < MIN_RING_ENTRIES ||
       entries > MAX_RING_ENTRIES ||
-      this.#ringBase % COMMAND_BYTES !== 0 ||
-      this.#ringBase + entries * COMMAND_BYTES >= HOST_ADDRESS_END
+      base % COMMAND_BYTES !== 0 ||
+      base + entries * COMMAND_BYTES >= HOST_ADDRESS_END
     ) {
-      this.#halt(now, AccelError.BAD_RING, this.#ringBase);
+      this.#halt(now, AccelError.BAD_RING, base);
       return;
     }
-    this.#capacity = Math.min(this.#context.prefetchCommands, entries);
+    this.#reader.start(base, entries);
   }
 
   #disable(now: Nanos): void {
@@ -268,96 +209,38 @@ export class AccelChannel implements DmaClient {
   /** Nothing fetched or under way counts any more. */
   #dropWork(now: Nanos): void {
     const { endpoint, events, readEngine, writeEngine } = this.#context;
-    endpoint.dma.abort(this.#fetchChannel);
+    this.#reader.stop();
     endpoint.dma.abort(this.#dataChannel);
     events.forget(this);
     readEngine?.forget(now, this);
     writeEngine?.forget(now, this);
-    this.#fetching = 0;
-    this.#fetches = 0;
-    this.#fetchSize.fill(0);
-    this.#fetchCame.fill(0);
-    this.#fetched = 0;
     this.#ahead = 0;
   }
 
   #clearProgress(): void {
-    this.head = 0;
-    this.tail = 0;
+    this.#reader.clear();
     this.commandsDone = 0;
     this.errorCode = AccelError.NONE;
     this.errorIndex = 0;
     this.errorAddress = 0;
     this.fenceValueLo = 0;
     this.fenceValueHi = 0;
-    this.#fetchStatus = DmaStatus.OK;
-  }
-
-  /** Reads of entries that are there, each as many as fit in one piece. */
-  #fetch(now: Nanos): void {
-    while (this.#fetches < this.#context.fetchesInFlight && this.#fetchMore(now));
-  }
-
-  #fetchMore(now: Nanos): boolean {
-    if (this.#fetchStatus !== DmaStatus.OK) return false;
-    if (this.#state === State.OFF || this.#state === State.HALTED) return false;
-    const mask = this.ringEntries - 1;
-    const ahead = this.#fetched + this.#fetching;
-    const next = (this.head + ahead) & mask;
-    const slot = next & (this.#capacity - 1);
-    const count = Math.min(
-      (this.tail - next) & mask,
-      this.#capacity - ahead,
-      this.#capacity - slot,
-      this.#context.fetchCommands,
-    );
-    if (count === 0) return false;
-    this.#fetching += count;
-    this.#fetches++;
-    this.#fetchSize[slot] = count;
-    this.#context.endpoint.dma.read(
-      now,
-      this.#fetchChannel,
-      this.#ringBase + next * COMMAND_BYTES,
-      this.#buffer,
-      slot * COMMAND_BYTES,
-      count * COMMAND_BYTES,
-      this,
-      FETCHED + slot,
-    );
-    return true;
-  }
-
-  /** Commands count as fetched in ring order, whatever order they come in. */
-  #fetchDone(now: Nanos, cameAt: number, status: DmaStatus): void {
-    this.#fetches--;
-    if (status === DmaStatus.OK) this.#fetchCame[cameAt] = 1;
-    else this.#fetchStatus = status;
-    for (;;) {
-      const slot = (this.head + this.#fetched) & (this.#capacity - 1);
-      if (this.#fetching === 0 || this.#fetchCame[slot] !== 1) break;
-      const count = this.#fetchSize[slot] as number;
-      this.#fetchCame[slot] = 0;
-      this.#fetched += count;
-      this.#fetching -= count;
-    }
-    this.#fetch(now);
   }
 
   /** Runs what can be run. A DMA may be over before its call returns, so this is a loop, not a call. */
   #advance(now: Nanos): void {
     if (this.#advancing) return;
     this.#advancing = true;
+    const reader = this.#reader;
     while (this.#state === State.IDLE) {
-      if (this.#fetched === 0) {
+      if (reader.fetched === 0) {
         // Commands fetched before the failed one have run by now.
-        if (this.#fetchStatus !== DmaStatus.OK) {
-          const address = this.#ringBase + this.head * COMMAND_BYTES;
-          this.#halt(now, dmaError(this.#fetchStatus), address);
+        if (reader.status !== DmaStatus.OK) {
+          this.#halt(now, dmaError(reader.status), reader.headAddress);
         }
         break;
       }
-      decodeCommand(this.#view, this.#slotOf(0) * COMMAND_BYTES, this.#command);
+      reader.decode(0, this.#command);
       if (this.#ahead > 0) this.#takeTurn(now);
       else this.#start(now);
     }
@@ -365,40 +248,31 @@ export class AccelChannel implements DmaClient {
     this.#advancing = false;
   }
 
-  /** Buffer slot of the `index`-th command from `head` on. */
-  #slotOf(index: number): number {
-    return (this.head + index) & (this.#capacity - 1);
-  }
-
   /** The command at `head` is a copy that was started ahead of its turn. */
   #takeTurn(now: Nanos): void {
     this.#ahead--;
     this.#startedNs = now;
     this.#state = State.TRANSFER;
-    const status = this.#copyStatus[this.#slotOf(0)] as number;
-    if (status !== IN_FLIGHT) this.#copied(now, status as DmaStatus);
+    const status = this.#copies.statusOf(this.#reader.slotOf(0));
+    if (status !== undefined) this.#copied(now, status);
   }
 
   /** Starts the HtoD copies behind a running one, as long as what they write is theirs alone. */
   #startAhead(now: Nanos): void {
     if (this.#command.opcode !== Opcode.COPY_HTOD) return;
+    const reader = this.#reader;
     const next = this.#next;
-    while (this.#state === State.TRANSFER && this.#ahead + 1 < this.#fetched) {
+    while (this.#state === State.TRANSFER && this.#ahead + 1 < reader.fetched) {
       const index = this.#ahead + 1;
-      decodeCommand(this.#view, this.#slotOf(index) * COMMAND_BYTES, next);
+      reader.decode(index, next);
       const isCopy = next.opcode === Opcode.COPY_HTOD && next.operand2 > 0;
       // What is wrong with it is told when its turn comes.
       if (!isCopy || this.#context.checker.check(next) !== AccelError.NONE) return;
-      const end = next.operand1 + next.operand2;
       for (let earlier = 0; earlier < index; earlier++) {
-        const slot = this.#slotOf(earlier);
-        const isApart =
-          end <= (this.#copyStart[slot] as number) ||
-          next.operand1 >= (this.#copyEnd[slot] as number);
-        if (!isApart) return;
+        if (!this.#copies.isApart(reader.slotOf(earlier), next)) return;
       }
       this.#ahead++;
-      this.#startCopy(now, this.#slotOf(index), next);
+      this.#startCopy(now, reader.slotOf(index), next);
     }
   }
 
@@ -428,9 +302,7 @@ export class AccelChannel implements DmaClient {
 
   #startCopy(now: Nanos, slot: number, command: Readonly<AccelCommand>): void {
     const { operand0, operand1, operand2 } = command;
-    this.#copyStatus[slot] = IN_FLIGHT;
-    this.#copyStart[slot] = operand1;
-    this.#copyEnd[slot] = operand1 + operand2;
+    this.#copies.begin(slot, command);
     this.#context.endpoint.dma.read(
       now,
       this.#dataChannel,
@@ -449,7 +321,7 @@ export class AccelChannel implements DmaClient {
   }
 
   #start(now: Nanos): void {
-    const { checker, kernels, memory, endpoint } = this.#context;
+    const { checker, events, kernels, memory, endpoint } = this.#context;
     const command = this.#command;
     const error = checker.check(command);
     if (error !== AccelError.NONE) {
@@ -462,14 +334,14 @@ export class AccelChannel implements DmaClient {
     }
     this.#startedNs = now;
     this.#state = State.TRANSFER;
-    const { operand0, operand1, operand2, m, n, k } = command;
+    const { operand0, operand1, operand2 } = command;
     switch (command.opcode) {
       case Opcode.EVENT_SIGNAL:
-        this.#context.events.raise(now, operand0, operand1);
+        events.raise(now, operand0, operand1);
         break;
       case Opcode.COPY_HTOD:
         if (operand2 === 0) break;
-        this.#startCopy(now, this.#slotOf(0), command);
+        this.#startCopy(now, this.#reader.slotOf(0), command);
         return;
       case Opcode.COPY_DTOH:
         if (operand2 === 0) break;
@@ -484,24 +356,9 @@ export class AccelChannel implements DmaClient {
           WRITTEN,
         );
         return;
-      case Opcode.COPY_DTOD:
-        memory.copyWithin(operand1, operand0, operand0 + operand2);
-        break;
-      case Opcode.FILL:
-        fill(kernels, operand1 / 4, operand2, command.scalar);
-        break;
-      case Opcode.SAXPY:
-        saxpy(kernels, operand0 / 4, operand1 / 4, operand2, bitsFloat(command.scalar));
-        this.#finish(now, 2 * operand2);
-        return;
-      case Opcode.SGEMM: {
-        const accumulate = (command.flags & FLAG_ACCUMULATE) !== 0;
-        sgemm(kernels, operand0 / 4, operand1 / 4, operand2 / 4, m, n, k, accumulate);
-        this.#finish(now, 2 * m * n * k);
-        return;
-      }
       default:
-        break;
+        this.#finish(now, runKernel(kernels, command));
+        return;
     }
     this.#finish(now, 0);
   }
@@ -526,9 +383,10 @@ export class AccelChannel implements DmaClient {
       return;
     }
     // The value goes through as 64 raw bits, larger than a number holds exactly.
-    const value = this.#slotOf(0) * COMMAND_BYTES + COMMAND_FENCE_VALUE;
-    this.fenceValueLo = this.#view.getUint32(value, true);
-    this.fenceValueHi = this.#view.getUint32(value + 4, true);
+    const { view } = this.#reader;
+    const value = this.#reader.slotOf(0) * COMMAND_BYTES + COMMAND_FENCE_VALUE;
+    this.fenceValueLo = view.getUint32(value, true);
+    this.fenceValueHi = view.getUint32(value + 4, true);
     this.#context.endpoint.dma.writeSmall(
       now,
       this.#dataChannel,
@@ -560,11 +418,9 @@ export class AccelChannel implements DmaClient {
     this.#context.onCommand?.(now, this.#index, this.#startedNs, this.#command);
     // Copies of this channel that read ahead keep the engine: they use it already.
     if (this.#ahead === 0) this.#engineOf(this.#command)?.giveBack(now, this);
-    this.head = (this.head + 1) & (this.ringEntries - 1);
-    this.#fetched--;
     this.commandsDone = (this.commandsDone + 1) >>> 0;
     this.#state = State.IDLE;
-    this.#fetch(now);
+    this.#reader.pass(now);
   }
 
   #halt(now: Nanos, error: AccelError, address: number): void {

@@ -8,9 +8,7 @@ import {
   Opcode,
 } from './accel-command.ts';
 import { AccelError, EVENT_COUNT } from './accel-registers.ts';
-
-/** Host addresses end here: the model's addresses are exact integers of a double. */
-export const HOST_ADDRESS_END = 2 ** 53;
+import { HOST_ADDRESS_END } from './device-model.ts';
 
 /**
  * Checks one command after another against a device memory of `memoryBytes`. When `check` finds

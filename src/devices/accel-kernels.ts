@@ -6,9 +6,11 @@
  */
 import { endianness } from 'node:os';
 import { assert } from '#base/assert';
+import { type AccelCommand, bitsFloat, FLAG_ACCUMULATE, Opcode } from './accel-command.ts';
 
-/** Typed views of one device memory. Word indices, not byte addresses, go into the kernels. */
+/** Typed views of one device memory. */
 export class KernelMemory {
+  readonly bytes: Uint8Array;
   readonly words: Uint32Array;
   readonly floats: Float32Array;
 
@@ -16,29 +18,47 @@ export class KernelMemory {
     // Device memory is little-endian; typed arrays have the machine's order.
     assert(endianness() === 'LE', 'the accelerator model needs a little-endian machine');
     assert(bytes.byteOffset % 4 === 0 && bytes.length % 4 === 0, 'device memory must be in words');
+    this.bytes = bytes;
     this.words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     this.floats = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   }
 }
 
+/**
+ * Does what a checked command does at once, in device memory alone; nothing for those that do something
+ * else. Returns how many floating-point operations that took.
+ */
+export function runKernel(memory: KernelMemory, command: Readonly<AccelCommand>): number {
+  const { operand0, operand1, operand2, m, n, k } = command;
+  switch (command.opcode) {
+    case Opcode.COPY_DTOD:
+      memory.bytes.copyWithin(operand1, operand0, operand0 + operand2);
+      return 0;
+    case Opcode.FILL:
+      fill(memory, operand1 / 4, operand2, command.scalar);
+      return 0;
+    case Opcode.SAXPY:
+      saxpy(memory, operand0 / 4, operand1 / 4, operand2, bitsFloat(command.scalar));
+      return 2 * operand2;
+    case Opcode.SGEMM: {
+      const accumulate = (command.flags & FLAG_ACCUMULATE) !== 0;
+      sgemm(memory, operand0 / 4, operand1 / 4, operand2 / 4, m, n, k, accumulate);
+      return 2 * m * n * k;
+    }
+    default:
+      return 0;
+  }
+}
+
+// Word indices, not byte addresses, go into the kernels.
+
 /** Stores `pattern` in `count` words. */
-export function fill(
-  memory: KernelMemory,
-  destination: number,
-  count: number,
-  pattern: number,
-): void {
+function fill(memory: KernelMemory, destination: number, count: number, pattern: number): void {
   memory.words.fill(pattern, destination, destination + count);
 }
 
 /** y[i] ← alpha × x[i] + y[i] for i in ascending order; x and y may be the same range. */
-export function saxpy(
-  memory: KernelMemory,
-  x: number,
-  y: number,
-  count: number,
-  alpha: number,
-): void {
+function saxpy(memory: KernelMemory, x: number, y: number, count: number, alpha: number): void {
   const floats = memory.floats;
   for (let i = 0; i < count; i++) {
     const product = Math.fround(alpha * (floats[x + i] as number));
@@ -50,7 +70,7 @@ export function saxpy(
  * C ← A × B, or C ← C + A × B when `accumulate`; row-major, A m×k, B k×n, C m×n. Each element of C
  * is a running fp32 sum over ascending k. C must not overlap A or B.
  */
-export function sgemm(
+function sgemm(
   memory: KernelMemory,
   a: number,
   b: number,

@@ -3,6 +3,9 @@ import type { BarSpec } from '#pcie/bar';
 import type { Device } from '#pcie/device';
 import type { Screenshot } from './screenshot.ts';
 
+/** Host addresses end here: those of the models are exact integers of a double. */
+export const HOST_ADDRESS_END = 2 ** 53;
+
 export interface DeviceModel extends Device {
   /** Bus, device and function as captured from the last config write. */
   readonly bdf: number;

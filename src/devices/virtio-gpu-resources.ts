@@ -6,6 +6,7 @@
  * scanout has pixels of its own, copied when it is set and when its resource is flushed, so that what
  * is seen is what was flushed; so has the cursor.
  */
+import { HOST_ADDRESS_END } from './device-model.ts';
 import { MAX_SHOWN_PIXELS, opaqueRgba, type PixelLayout, type Screenshot } from './screenshot.ts';
 import { CURSOR_PIXELS, Response } from './virtio-gpu-registers.ts';
 
@@ -28,8 +29,6 @@ export const MAX_DIMENSION = 16384;
 /** Entries of one resource's backing, and of all backings together. */
 export const MAX_BACKING_ENTRIES = 16384;
 export const MAX_ALL_BACKING_ENTRIES = 65536;
-
-const ADDRESS_END = 2 ** 53;
 
 export interface Rect {
   readonly x: number;
@@ -182,7 +181,7 @@ export class GpuResources {
       const at = 16 * index;
       const address = view.getUint32(at + 4, true) * 0x1_0000_0000 + view.getUint32(at, true);
       const length = view.getUint32(at + 8, true);
-      if (address + length >= ADDRESS_END) return Response.ERR_INVALID_PARAMETER;
+      if (address + length >= HOST_ADDRESS_END) return Response.ERR_INVALID_PARAMETER;
       backing.address[index] = address;
       backing.start[index] = bytes;
       bytes += length;

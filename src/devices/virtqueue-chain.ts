@@ -1,4 +1,5 @@
 /** The chain of descriptors of one request (virtio 1.2, 2.7.5): its buffers, and what is wrong with them. */
+import { HOST_ADDRESS_END } from './device-model.ts';
 
 export const VIRTQ_DESC_F_NEXT = 1;
 export const VIRTQ_DESC_F_WRITE = 2;
@@ -11,9 +12,6 @@ export const DESC_BYTES = 16;
  * go beyond that in indirect tables.
  */
 export const MAX_CHAIN = 1024;
-
-/** Addresses end here: the model's addresses are exact integers of a double. */
-export const ADDRESS_END = 2 ** 53;
 
 export class DescriptorChain {
   /** Where descriptors are read to: one of the ring's, or an indirect table. */
@@ -65,7 +63,7 @@ export class DescriptorChain {
     const bytes = this.bytesAt(at);
     const isWritable = (this.flagsAt(at) & VIRTQ_DESC_F_WRITE) !== 0;
     if (this.buffers === MAX_CHAIN) return `more than ${MAX_CHAIN} buffers in a request`;
-    if (address + bytes >= ADDRESS_END) return `a buffer at 0x${address.toString(16)}`;
+    if (address + bytes >= HOST_ADDRESS_END) return `a buffer at 0x${address.toString(16)}`;
     if (!isWritable && this.buffers > this.readableBuffers) {
       return 'a device-readable buffer behind a device-writable one';
     }

@@ -17,8 +17,9 @@
 import type { Nanos } from '#base/units';
 import type { Endpoint } from '#pcie/endpoint';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
+import { HOST_ADDRESS_END } from './device-model.ts';
+import { VirtqueueAreas } from './virtqueue-areas.ts';
 import {
-  ADDRESS_END,
   DESC_BYTES,
   DescriptorChain,
   VIRTQ_DESC_F_INDIRECT,
@@ -67,12 +68,7 @@ export class Virtqueue implements DmaClient {
   readonly maxSize: number;
   // As the driver has set them; to be changed while the queue is not enabled.
   size: number;
-  descLo = 0;
-  descHi = 0;
-  driverLo = 0;
-  driverHi = 0;
-  deviceLo = 0;
-  deviceHi = 0;
+  readonly areas = new VirtqueueAreas();
 
   readonly #owner: VirtqueueOwner;
   readonly #heads: Uint8Array;
@@ -85,9 +81,6 @@ export class Virtqueue implements DmaClient {
   readonly #chain = new DescriptorChain();
   #state: State = State.IDLE;
   #enabled = false;
-  #descBase = 0;
-  #driverBase = 0;
-  #deviceBase = 0;
   /** Free-running, as the ring's own: the next head to take, one past the last one offered. */
   #next = 0;
   #offered = 0;
@@ -126,21 +119,9 @@ export class Virtqueue implements DmaClient {
 
   /** Takes the ring into use. Returns what is wrong with where it is, or '' (2.7: alignment). */
   enable(): string {
-    this.#descBase = this.descHi * 0x1_0000_0000 + this.descLo;
-    this.#driverBase = this.driverHi * 0x1_0000_0000 + this.driverLo;
-    this.#deviceBase = this.deviceHi * 0x1_0000_0000 + this.deviceLo;
-    const { size } = this;
-    if (this.#descBase % 16 !== 0 || this.#descBase + DESC_BYTES * size >= ADDRESS_END) {
-      return `descriptor area at 0x${this.#descBase.toString(16)}`;
-    }
-    if (this.#driverBase % 2 !== 0 || this.#driverBase + 6 + 2 * size >= ADDRESS_END) {
-      return `driver area at 0x${this.#driverBase.toString(16)}`;
-    }
-    if (this.#deviceBase % 4 !== 0 || this.#deviceBase + 6 + 8 * size >= ADDRESS_END) {
-      return `device area at 0x${this.#deviceBase.toString(16)}`;
-    }
-    this.#enabled = true;
-    return '';
+    const wrong = this.areas.take(this.size);
+    this.#enabled = wrong === '';
+    return wrong;
   }
 
   /** The driver says that there may be buffers. */
@@ -154,12 +135,7 @@ export class Virtqueue implements DmaClient {
   reset(): void {
     this.stop();
     this.size = this.maxSize;
-    this.descLo = 0;
-    this.descHi = 0;
-    this.driverLo = 0;
-    this.driverHi = 0;
-    this.deviceLo = 0;
-    this.deviceHi = 0;
+    this.areas.clear();
     this.#enabled = false;
     this.#state = State.IDLE;
     this.#next = 0;
@@ -232,7 +208,7 @@ export class Virtqueue implements DmaClient {
       dma.write(now, this.channel, address, response, at, part, undefined, 0);
       at += part;
     }
-    const entry = this.#deviceBase + 4 + 8 * (this.#used % this.size);
+    const entry = this.areas.usedEntry(this.#used % this.size);
     this.#used = (this.#used + 1) & 0xffff;
     this.#next = (this.#next + 1) & 0xffff;
     this.#fetched--;
@@ -240,7 +216,7 @@ export class Virtqueue implements DmaClient {
     dma.writeSmall(now, this.channel, entry, this.#head, written, 8, undefined, 0);
     // flags, which stay 0, and idx in one.
     const flagsAndIdx = this.#used * 0x1_0000;
-    dma.writeSmall(now, this.channel, this.#deviceBase, flagsAndIdx, 0, 4, this, STEP);
+    dma.writeSmall(now, this.channel, this.areas.usedFlags, flagsAndIdx, 0, 4, this, STEP);
   }
 
   dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
@@ -294,7 +270,7 @@ export class Virtqueue implements DmaClient {
   #readAvail(now: Nanos): void {
     this.#state = State.AVAIL;
     this.#notified = false;
-    this.#read(now, this.#driverBase, this.#avail, 0, 4, STEP);
+    this.#read(now, this.areas.availFlags, this.#avail, 0, 4, STEP);
   }
 
   #availRead(now: Nanos): void {
@@ -312,7 +288,7 @@ export class Virtqueue implements DmaClient {
       this.#availEvent = this.#next;
       this.#state = State.AVAIL_EVENT;
       this.#wordView.setUint16(0, this.#availEvent, true);
-      const at = this.#deviceBase + 4 + 8 * this.size;
+      const at = this.areas.availEvent;
       this.#owner.endpoint.dma.write(now, this.channel, at, this.#word, 0, 2, this, STEP);
     } else if (this.#notified) {
       // What was read may be older than the notification.
@@ -327,7 +303,7 @@ export class Virtqueue implements DmaClient {
     const slot = this.#next % this.size;
     this.#fetched = Math.min(waiting, this.size - slot);
     this.#headAt = 0;
-    const address = this.#driverBase + 4 + 2 * slot;
+    const address = this.areas.availEntry(slot);
     this.#read(now, address, this.#heads, 0, 2 * this.#fetched, STEP);
   }
 
@@ -349,7 +325,7 @@ export class Virtqueue implements DmaClient {
       return;
     }
     this.#state = State.DESC;
-    this.#read(now, this.#descBase + DESC_BYTES * index, this.#chain.table, 0, DESC_BYTES, STEP);
+    this.#read(now, this.areas.descriptor(index), this.#chain.table, 0, DESC_BYTES, STEP);
   }
 
   #descriptorRead(now: Nanos): void {
@@ -375,7 +351,7 @@ export class Virtqueue implements DmaClient {
       this.#break(now, 'an indirect descriptor that is not the last of its chain');
     } else if (bytes === 0 || bytes % DESC_BYTES !== 0 || bytes > table.length) {
       this.#break(now, `an indirect table of ${bytes} bytes`);
-    } else if (address + bytes >= ADDRESS_END) {
+    } else if (address + bytes >= HOST_ADDRESS_END) {
       this.#break(now, `an indirect table at 0x${address.toString(16)}`);
     } else {
       this.#state = State.TABLE;
@@ -405,10 +381,9 @@ export class Virtqueue implements DmaClient {
   #usedWritten(now: Nanos): void {
     this.#state = State.EVENT;
     if (this.#owner.eventIndex) {
-      const at = this.#driverBase + 4 + 2 * this.size;
-      this.#read(now, at, this.#word, 0, 2, STEP);
+      this.#read(now, this.areas.usedEvent, this.#word, 0, 2, STEP);
     } else {
-      this.#read(now, this.#driverBase, this.#avail, 0, 4, STEP);
+      this.#read(now, this.areas.availFlags, this.#avail, 0, 4, STEP);
     }
   }
 
