@@ -17,6 +17,7 @@
 import { AssertionError } from '#base/assert';
 import { copyBytes } from '#base/copy-bytes';
 import type { Prng } from '#base/prng';
+import { Slab, type SlabPlace } from '#base/slab';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import { identityName, sameIdentity } from '#identity/identity';
@@ -241,29 +242,24 @@ export class VirtualPath {
 }
 
 /** A place for a frame in flight. */
-interface Flying {
-  readonly bytes: Uint8Array;
-  readonly offset: number;
+interface Flying extends SlabPlace {
+  /** The logarithm of its bytes. */
   readonly size: number;
 }
 
 const SLAB_BYTES = 1 << 20;
 
-/**
- * Copies of the frames in flight, in places that are used again: pieces of a few large arrays, as
- * copying among many small ones is slow (copy-bytes.ts).
- */
+/** Copies of the frames in flight, in places that are used again. */
 class FlyingFrames {
   /** By the logarithm of their size. */
   readonly #free: Flying[][] = Array.from({ length: 32 }, () => []);
   /** Every frame arrives in this one, so that its receiver's views stay good. */
   #landed = new Uint8Array(1024);
-  #slab = new Uint8Array(0);
-  #used = 0;
+  readonly #slab = new Slab(SLAB_BYTES);
 
   take(frame: Uint8Array): Flying {
     const size = sizeClass(frame.length);
-    const place = this.#free[size]?.pop() ?? this.#make(size);
+    const place = this.#free[size]?.pop() ?? { ...this.#slab.take(2 ** size), size };
     copyBytes(place.bytes, place.offset, frame, 0, frame.length);
     return place;
   }
@@ -275,17 +271,6 @@ class FlyingFrames {
     copyBytes(this.#landed, 0, place.bytes, place.offset, length);
     this.#free[place.size]?.push(place);
     return this.#landed;
-  }
-
-  #make(size: number): Flying {
-    const room = 2 ** size;
-    if (this.#used + room > this.#slab.length) {
-      this.#slab = new Uint8Array(Math.max(SLAB_BYTES, room));
-      this.#used = 0;
-    }
-    const offset = this.#used;
-    this.#used += room;
-    return { bytes: this.#slab, offset, size };
   }
 }
 

@@ -61,7 +61,7 @@ const GENERATIONS: readonly Generation[] = [
 const LANES: readonly number[] = [1, 2, 4, 8, 12, 16, 32];
 
 /** Framing, sequence number and LCRC around every TLP. */
-const TLP_FRAMING_BYTES = 8;
+export const TLP_FRAMING_BYTES = 8;
 const COMPLETION_HEADER_BYTES = 12;
 const ECRC_BYTES = 4;
 const DLLP_BYTES = 8;

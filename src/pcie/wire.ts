@@ -17,13 +17,12 @@
 import { assert, assertDefined } from '#base/assert';
 import { copyBytes } from '#base/copy-bytes';
 import { RingBuffer } from '#base/ring-buffer';
+import { Slab } from '#base/slab';
 import type { Nanos } from '#base/units';
+import { TLP_FRAMING_BYTES } from './bandwidth.ts';
 import type { Device, DeviceIdentity, DevicePort } from './device.ts';
 import { copyTlp, FlowClass, flowClassOf, Tlp } from './tlp.ts';
 import { encodedTlpBytes } from './tlp-codec.ts';
-
-/** Start, sequence number, LCRC and end symbols around a TLP, as bandwidth.ts counts them. */
-const FRAMING_BYTES = 8;
 
 export interface PcieWireOptions {
   readonly device: Device;
@@ -41,7 +40,7 @@ export interface PcieWireOptions {
 /** One TLP on its way, in a record and a place for its payload that are used again. */
 class Flight {
   readonly tlp = new Tlp();
-  bytes = new Uint8Array(0);
+  bytes: Uint8Array = new Uint8Array(0);
   /** Where in `bytes` its payload is, and how much may be there. */
   offset = 0;
   room = 0;
@@ -50,25 +49,6 @@ class Flight {
   flow: FlowClass = FlowClass.POSTED;
   /** When its last byte leaves. */
   leavesAtNs = 0;
-}
-
-/** Pieces of a few large arrays: copying among many small arrays is slow (copy-bytes.ts). */
-class PayloadRoom {
-  #slab = new Uint8Array(0);
-  #used = 0;
-
-  /** Gives the flight room for `bytes`; what it had is not used again. */
-  give(flight: Flight, bytes: number): void {
-    const room = 2 ** Math.ceil(Math.log2(Math.max(LEAST_ROOM_BYTES, bytes)));
-    if (this.#used + room > this.#slab.length) {
-      this.#slab = new Uint8Array(Math.max(SLAB_BYTES, room));
-      this.#used = 0;
-    }
-    flight.bytes = this.#slab;
-    flight.offset = this.#used;
-    flight.room = room;
-    this.#used += room;
-  }
 }
 
 const SLAB_BYTES = 256 * 1024;
@@ -89,7 +69,7 @@ class Line {
 
   push(now: number, flight: Flight): void {
     const startNs = Math.max(now, this.#freeAtNs);
-    this.#freeAtNs = startNs + (flight.length + FRAMING_BYTES) / this.#bytesPerNs;
+    this.#freeAtNs = startNs + (flight.length + TLP_FRAMING_BYTES) / this.#bytesPerNs;
     flight.leavesAtNs = this.#freeAtNs;
     this.waiting.push(flight);
   }
@@ -134,7 +114,7 @@ export class PcieWire implements Device, DevicePort {
   readonly #arrived = new RingBuffer<Flight>();
   readonly #aside = new RingBuffer<Flight>();
   readonly #pool: Flight[] = [];
-  readonly #room = new PayloadRoom();
+  readonly #slab = new Slab(SLAB_BYTES);
   /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
   readonly #held = [0, 0, 0];
   #isDelivering = false;
@@ -273,12 +253,20 @@ export class PcieWire implements Device, DevicePort {
     this.#held[flight.flow] = (this.#held[flight.flow] as number) + change;
   }
 
+  /** What the flight had is not used again. */
+  #makeRoom(flight: Flight, bytes: number): void {
+    flight.room = 2 ** Math.ceil(Math.log2(Math.max(LEAST_ROOM_BYTES, bytes)));
+    const place = this.#slab.take(flight.room);
+    flight.bytes = place.bytes;
+    flight.offset = place.offset;
+  }
+
   #take(tlp: Tlp): Flight {
     const flight = this.#pool.pop() ?? new Flight();
     const { payloadBytes } = tlp;
     copyTlp(flight.tlp, tlp);
     if (payloadBytes > 0) {
-      if (flight.room < payloadBytes) this.#room.give(flight, payloadBytes);
+      if (flight.room < payloadBytes) this.#makeRoom(flight, payloadBytes);
       copyBytes(flight.bytes, flight.offset, tlp.payload, tlp.payloadOffset, payloadBytes);
     }
     flight.tlp.payload = flight.bytes;
