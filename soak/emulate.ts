@@ -9,7 +9,7 @@ const count = Number(process.argv[2] ?? 1000);
 const first = Number(process.argv[3] ?? 0);
 assert(
   Number.isSafeInteger(count) && Number.isSafeInteger(first),
-  'COUNT and SEED are whole numbers',
+  'COUNT and FIRST_SEED are whole numbers',
 );
 for (let seed = first; seed < first + count; seed += 1) {
   const run = checkedRandomRun(seed);
