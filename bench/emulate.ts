@@ -7,6 +7,7 @@ import { Emulator } from '#emulator/emulate';
 import { type EmulatedSystem, nativeSystem, pooledSystem } from '#emulator/emulated-system';
 import { CopySpace, QueueBuilder } from '#emulator/queue-builder';
 import { runWorkload } from '#emulator/run-workload';
+import { singleCall } from '#emulator/workload';
 import { linkProfile } from '#pcie/link-profile';
 import { readTrace } from '#trace/read-trace';
 import { syntheticTrace } from '#trace/synthetic';
@@ -21,14 +22,12 @@ const tlpsPerS = (make: () => EmulatedSystem, direction: 'htod' | 'dtoh'): numbe
   let best = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const system = make();
-    const { address } = system.soft.memory.alloc(COPY_BYTES, 4096);
-    const builder = new QueueBuilder(0, profile, new CopySpace(address, COPY_BYTES));
+    const space = new CopySpace(system.soft.memory, COPY_BYTES);
+    const builder = new QueueBuilder(0, profile, space);
     builder[direction](0, 0, COPY_BYTES, []);
     builder.fenceLast();
-    const calls = [{ gapNs: 0, ownNs: 0, fences: [], after: [] }];
-    const queues = [[{ call: 0, delayNs: 0, commands: builder.take() }]];
     const beganMs = performance.now();
-    const { counts } = runWorkload(system, { calls, threads: [[0]], queues }, { profile });
+    const { counts } = runWorkload(system, singleCall(builder.take()), { profile });
     const lastedS = (performance.now() - beganMs) / 1e3;
     best = Math.max(best, (counts.up.total + counts.down.total) / lastedS);
   }

@@ -5,6 +5,7 @@ import { type EmulatedSystem, nativeSystem, pooledSystem } from './emulated-syst
 import { type Bulk, CopySpace, QueueBuilder } from './queue-builder.ts';
 import { runWorkload } from './run-workload.ts';
 import { steadyBulk } from './steady-copies.ts';
+import { singleCall } from './workload.ts';
 
 const SPACE = 8 * 2 ** 20;
 const device = { channels: 1 };
@@ -31,20 +32,11 @@ describe.each(LINKS)('at %o', (link) => {
       for (const recordedNs of [0, 0.9 * bytes]) {
         const run = (how?: Bulk): { spanNs: number; skipped: number } => {
           const system = make(SPACE);
-          const space = new CopySpace(system.soft.memory.alloc(SPACE, 4096).address, SPACE);
+          const space = new CopySpace(system.soft.memory, SPACE);
           const builder = new QueueBuilder(0, profile, space, how);
           builder[direction](0, recordedNs, bytes, []);
           builder.fenceLast();
-          const commands = builder.take();
-          const { spanNs } = runWorkload(
-            system,
-            {
-              calls: [{ gapNs: 0, ownNs: 0, fences: [], after: [] }],
-              threads: [[0]],
-              queues: [[{ call: 0, delayNs: 0, commands }]],
-            },
-            { profile },
-          );
+          const { spanNs } = runWorkload(system, singleCall(builder.take()), { profile });
           return { spanNs, skipped: builder.skippedHtod + builder.skippedDtoh };
         };
         const whole = run();

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { FLAG_FENCE, Opcode } from '#host/accel-layout';
-import type { RingCommand } from '#host/accel-ring';
+import type { RingCommand } from '#host/accel-channel-ring';
 import { type LinkProfileInput, linkProfile } from '#pcie/link-profile';
 import { copy, kernel, PathTimes, workload } from '#testkit/emulated';
 import {

@@ -1,6 +1,12 @@
 /** The answer of `dxpu emulate` for one trace and link, as it is printed for machines. */
+import { TLP_FRAMING_BYTES } from '#pcie/bandwidth';
 import type { LinkProfile } from '#pcie/link-profile';
-import { linkBytesPerNs } from './emulated-system.ts';
+import {
+  COMPLETION_WIRE_BYTES,
+  linkBytesPerNs,
+  READ_WIRE_BYTES,
+  WRITE_WIRE_BYTES,
+} from './device-link.ts';
 import type { Emulation } from './emulate.ts';
 import type { WorkloadRun } from './run-workload.ts';
 import type { DirectionCounts } from './tlp-probe.ts';
@@ -41,12 +47,6 @@ export interface EmulateAnswer {
   readonly bulk: { readonly htodBytes: number; readonly dtohBytes: number };
   readonly warnings: readonly string[];
 }
-
-/** Framing and headers of a read, and of a completion or write beside the payload. */
-const READ_WIRE_BYTES = 24;
-const COMPLETION_WIRE_BYTES = 20;
-const WRITE_WIRE_BYTES = 24;
-const FRAMING_BYTES = 8;
 
 export function emulateAnswer(
   trace: string,
@@ -100,7 +100,7 @@ function runAnswer(
   const { counts, spanNs } = run;
   const { mrrsBytes, mpsBytes } = link;
   const wireBytes = (direction: DirectionCounts): number =>
-    direction.tlpBytes + FRAMING_BYTES * direction.total;
+    direction.tlpBytes + TLP_FRAMING_BYTES * direction.total;
   const completionBytes = Math.min(mrrsBytes, mpsBytes);
   const bulkDown = bulk.htodBytes * (1 + COMPLETION_WIRE_BYTES / completionBytes);
   const bulkUp =

@@ -1,6 +1,6 @@
 /** A recorded workload emulated: natively, then pooled, and what the difference is. */
 import type { LinkProfile } from '#pcie/link-profile';
-import { dependencyGraph } from '#trace/dependency-graph';
+import { type DependencyGraph, dependencyGraph } from '#trace/dependency-graph';
 import { wholeLanes } from '#trace/lanes';
 import type { Timeline } from '#trace/timeline';
 import {
@@ -13,7 +13,7 @@ import {
 import { CopySpace } from './queue-builder.ts';
 import { runWorkload, type WorkloadRun } from './run-workload.ts';
 import { steadyBulk } from './steady-copies.ts';
-import { checkEmulated, type TraceWorkload, traceWorkload } from './trace-workload.ts';
+import { checkEmulated, type TraceWorkload, traceWorkload, usedStreams } from './trace-workload.ts';
 
 export interface EmulateOptions {
   readonly device?: EmulatedDevice;
@@ -36,8 +36,6 @@ export interface Emulation {
   readonly workload: TraceWorkload;
 }
 
-/** A trace of more is refused later. */
-const MOST_CHANNELS = 16;
 /** Copies of so many windows of tags are long. */
 const LONG_WINDOWS = 64;
 const COPY_BYTES = 32 * 2 ** 20;
@@ -46,7 +44,7 @@ const DEVICE_BYTES = 64 * 2 ** 20;
 /** A timeline ready to be emulated on one profile after another. */
 export class Emulator {
   readonly #timeline: Timeline;
-  readonly #graph;
+  readonly #graph: DependencyGraph;
   /** As many as there are streams: each one more costs time, and changes nothing. */
   readonly #channels: number;
   readonly #natives = new Map<string, WorkloadRun>();
@@ -55,8 +53,7 @@ export class Emulator {
     this.#timeline = timeline;
     const lanes = wholeLanes(timeline);
     this.#graph = dependencyGraph(timeline, lanes);
-    const used = lanes.workFrom.filter((from, lane) => (lanes.workTo[lane] ?? 0) > from).length;
-    this.#channels = Math.min(MOST_CHANNELS, Math.max(1, used));
+    this.#channels = usedStreams(lanes).length;
   }
 
   /**
@@ -101,8 +98,8 @@ export class Emulator {
       ? steadyBulk(profile, (bytes) => make({ ...options, hostBytes: bytes, deviceBytes: bytes }))
       : undefined;
     const system = make(onCommand === undefined ? options : { ...options, onCommand });
-    const { address } = system.soft.memory.alloc(COPY_BYTES, 4096);
-    const workload = traceWorkload(this.#graph, profile, new CopySpace(address, COPY_BYTES), bulk);
+    const space = new CopySpace(system.soft.memory, COPY_BYTES);
+    const workload = traceWorkload(this.#graph, profile, space, bulk);
     return { run: runWorkload(system, workload, { profile }), workload };
   }
 

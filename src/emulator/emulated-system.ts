@@ -13,28 +13,22 @@ import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import { VirtualClock } from '#base/virtual-clock';
 import { type AcceleratorOptions, createAccelerator } from '#devices/accel';
+import { MAX_CHANNELS } from '#devices/accel-registers';
 import type { VirtualPath } from '#fabric/virtual-network';
 import { HotPlug } from '#host/hot-plug';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import type { Outcome, Task, TaskScope } from '#host/task';
-import { tlpLayerGbps } from '#pcie/bandwidth';
+import { MAX_OUTSTANDING_READS } from '#pcie/endpoint-reads';
 import type { LinkProfile } from '#pcie/link-profile';
 import { PcieWire } from '#pcie/wire';
+import { linkBytesPerNs, linkLatencyNs, smallReadFramesNs } from './device-link.ts';
 import { NativeRoot } from './native-root.ts';
+import { portFor, singleSlotPool } from './single-slot-pool.ts';
 import { TlpProbe } from './tlp-probe.ts';
-import { VirtualPool } from './virtual-pool.ts';
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 const UUID = '00000000-0000-4000-8000-000000000001';
-
-/** Of PCIe 5.0 2.2.1 and 2.2.9 with 64-bit addresses and framing: a read, and a completion without data. */
-const READ_WIRE_BYTES = 24;
-const COMPLETION_WIRE_BYTES = 20;
-const SMALL_READ_BYTES = 64;
-/** Of frame.ts: frame and entry headers; and the TLPs' own headers. */
-const SMALL_READ_FRAME_BYTES = 40 + 12 + 16;
-const SMALL_READ_ANSWER_BYTES = 40 + 12 + 12 + SMALL_READ_BYTES;
 
 /** Options of the accelerator that an emulation may set. */
 export type EmulatedDevice = Pick<
@@ -87,7 +81,7 @@ export function nativeSystem(options: SystemOptions): EmulatedSystem {
   const { profile } = options;
   const parts = deviceOf(options);
   const clock = new VirtualClock();
-  const soft = new SoftHost(softOptions(options, parts.deviceBytes));
+  const soft = new SoftHost({ ...softOptions(options), ports: [portFor(parts.deviceBytes)] });
   const hotPlug = new HotPlug(soft);
   const root = new NativeRoot(soft, parts.wire, profile.mpsBytes);
   soft.attach(root);
@@ -115,33 +109,18 @@ export function nativeSystem(options: SystemOptions): EmulatedSystem {
 export function pooledSystem(options: SystemOptions): EmulatedSystem {
   const { profile, seed = 1 } = options;
   const parts = deviceOf(options);
-  const pool = new VirtualPool(seed);
-  pool.startBox({ id: 'b', devices: new Map([[0, parts.wire]]) });
-  const host = pool.startHost({
-    id: 'h',
-    soft: softOptions(options, parts.deviceBytes),
-    proxy: { maxPayloadBytes: profile.mpsBytes },
-  });
-  const row = { used: true, path: 'p', generation: 1, slot: 0 };
-  pool.box('b').setTable([{ ...row, valid: true, host: 'h' }]);
-  const [port] = portsOf(parts.deviceBytes);
-  host.setTable([
-    {
-      ...row,
-      virtualSlot: 0,
-      secondaryBus: port.secondaryBus,
-      nonPrefetchable: rangeOf(port.nonPrefetchableBase, port.nonPrefetchableBytes),
-      prefetchable: rangeOf(port.prefetchableBase, port.prefetchableBytes),
-      box: 'b',
+  const { pool, host, path, link, boxId } = singleSlotPool({
+    device: parts.wire,
+    port: portFor(parts.deviceBytes),
+    soft: softOptions(options),
+    path: {
+      rttNs: Math.max(0, profile.addedRttNs - smallReadFramesNs(profile)),
+      ...(profile.networkGbps === Infinity
+        ? {}
+        : { rateToListener: profile.networkGbps * 1e9, rateToDialer: profile.networkGbps * 1e9 }),
     },
-  ]);
-  const path = pool.addPath({
-    rttNs: Math.max(0, profile.addedRttNs - smallReadFramesNs(profile)),
-    ...(profile.networkGbps === Infinity
-      ? {}
-      : { rateToListener: profile.networkGbps * 1e9, rateToDialer: profile.networkGbps * 1e9 }),
+    seed,
   });
-  const link = pool.link('h', 'b', [path]);
   return {
     clock: pool.clock,
     soft: host.soft,
@@ -157,26 +136,11 @@ export function pooledSystem(options: SystemOptions): EmulatedSystem {
       get frameBytesDown() {
         return link.counters.out.frameBytes;
       },
-      killBox: () => pool.killBox('b'),
+      killBox: () => pool.killBox(boxId),
     },
     settle: () => host.settle(),
     run: (task, done, scope) => host.run(task, done, scope),
   };
-}
-
-/** What the frames of a read of 64 bytes and its answer take to go out, ns. */
-export function smallReadFramesNs(profile: LinkProfile): number {
-  return ((SMALL_READ_FRAME_BYTES + SMALL_READ_ANSWER_BYTES) * 8) / profile.networkGbps;
-}
-
-/** One way of the device's link and what is behind it, ns, beside the time of the TLP itself. */
-export function linkLatencyNs(profile: LinkProfile): number {
-  const bytes = READ_WIRE_BYTES + COMPLETION_WIRE_BYTES + SMALL_READ_BYTES;
-  return Math.max(0, (profile.nativeRttNs - bytes / linkBytesPerNs(profile)) / 2);
-}
-
-export function linkBytesPerNs(profile: LinkProfile): number {
-  return tlpLayerGbps(profile) / 8;
 }
 
 interface DeviceParts {
@@ -187,21 +151,18 @@ interface DeviceParts {
   readonly deviceBytes: number;
 }
 
-const MOST_TAGS = 768;
-const MOST_CHANNELS = 16;
-
 function deviceOf(options: SystemOptions): DeviceParts {
   const { profile, deviceBytes = 64 * MIB } = options;
-  if (profile.tags > MOST_TAGS) {
+  if (profile.tags > MAX_OUTSTANDING_READS) {
     throw new DxpuError(
       'invalid_argument',
-      `link profile: tags is ${profile.tags}: an emulated device has at most ${MOST_TAGS}; ` +
+      `link profile: tags is ${profile.tags}: an emulated device has at most ${MAX_OUTSTANDING_READS}; ` +
         '`dxpu predict` has no such limit',
-      { details: { field: 'tags', value: profile.tags, most: MOST_TAGS } },
+      { details: { field: 'tags', value: profile.tags, most: MAX_OUTSTANDING_READS } },
     );
   }
   const accelerator = createAccelerator({
-    channels: MOST_CHANNELS,
+    channels: MAX_CHANNELS,
     prefetchCommands: 64,
     fetchesInFlight: 2,
     sharedCopyEngines: true,
@@ -219,31 +180,14 @@ function deviceOf(options: SystemOptions): DeviceParts {
   return { probe, wire, memory: accelerator.memory, bytesPerNs, deviceBytes };
 }
 
-function portsOf(deviceBytes: number): readonly [SoftHostOptions['ports'][number]] {
-  return [
-    {
-      secondaryBus: 1,
-      nonPrefetchableBase: 0xe000_0000,
-      nonPrefetchableBytes: 16 * MIB,
-      prefetchableBase: 64 * GIB,
-      prefetchableBytes: deviceBytes,
-    },
-  ];
-}
-
-function softOptions(options: SystemOptions, deviceBytes: number): SoftHostOptions {
+function softOptions(options: SystemOptions): Omit<SoftHostOptions, 'ports'> {
   const { profile, hostBytes = 64 * MIB, device } = options;
-  const ringBytes = (device?.channels ?? MOST_CHANNELS) * RING_BYTES + SPARE_BYTES;
+  const ringBytes = (device?.channels ?? MAX_CHANNELS) * RING_BYTES + SPARE_BYTES;
   return {
-    ports: portsOf(deviceBytes),
     memory: [{ base: 4 * GIB, sizeBytes: ringBytes + hostBytes }],
     maxPayloadBytes: profile.mpsBytes,
     maxReadRequestBytes: profile.mrrsBytes,
   };
-}
-
-function rangeOf(base: number, bytes: number): { base: number; limit: number } {
-  return { base, limit: base + bytes - 1 };
 }
 
 /** The host and the device's link as one machine: no event of either waits for the other's timer. */

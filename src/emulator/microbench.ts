@@ -5,7 +5,7 @@
  */
 import { DxpuError } from '#base/errors';
 import { FLAG_FENCE, Opcode } from '#host/accel-layout';
-import type { RingCommand } from '#host/accel-ring';
+import type { RingCommand } from '#host/accel-channel-ring';
 import { type LinkProfile, linkProfile, roundTripNs } from '#pcie/link-profile';
 import {
   type EmulatedDevice,
@@ -16,15 +16,14 @@ import {
 import { type Bulk, CopySpace, QueueBuilder } from './queue-builder.ts';
 import { runWorkload } from './run-workload.ts';
 import { steadyBulk } from './steady-copies.ts';
-import type { Workload, WorkloadCall } from './workload.ts';
+import { singleCall, type Workload } from './workload.ts';
 
-export const MICROBENCHES = ['bandwidth', 'latency', 'launch-rate'] as const;
-export type Microbench = (typeof MICROBENCHES)[number];
+export type Microbench = 'bandwidth' | 'latency' | 'launch-rate';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 /** Sizes of copies, bytes. */
-export const COPY_SIZES: readonly number[] = [
+const COPY_SIZES: readonly number[] = [
   4 * KIB,
   16 * KIB,
   64 * KIB,
@@ -106,35 +105,25 @@ function placeAt(base: LinkProfile, rttNs: number, device: EmulatedDevice): Plac
   };
 }
 
-const call = (fences: WorkloadCall['fences'] = []): WorkloadCall => ({
-  gapNs: 0,
-  ownNs: 0,
-  fences,
-  after: [],
-});
+const KERNEL: RingCommand = { opcode: Opcode.NOP, flags: FLAG_FENCE };
 
 function latencyNs(place: Place): number {
-  const work: Workload = {
-    calls: [call([{ queue: 0, command: 1 }])],
-    threads: [[0]],
-    queues: [[{ call: 0, delayNs: 0, commands: [{ opcode: Opcode.NOP, flags: FLAG_FENCE }] }]],
-  };
-  return runWorkload(place.make(MIB), work, { profile: place.profile }).spanNs;
+  const { profile } = place;
+  return runWorkload(place.make(MIB), singleCall([KERNEL], 1), { profile }).spanNs;
 }
 
 /** All are launched at once, a doorbell each; counted from the first to the last as they finish. */
 function launchesPerS(place: Place): number {
-  const kernel: RingCommand = { opcode: Opcode.NOP, flags: FLAG_FENCE };
+  const indices = Array.from({ length: QUEUED }, (_, index) => index);
   const work: Workload = {
-    calls: Array.from({ length: QUEUED }, (_, index) => call([{ queue: 0, command: index + 1 }])),
-    threads: Array.from({ length: QUEUED }, (_, index) => [index]),
-    queues: [
-      Array.from({ length: QUEUED }, (_, index) => ({
-        call: index,
-        delayNs: 0,
-        commands: [kernel],
-      })),
-    ],
+    calls: indices.map((index) => ({
+      gapNs: 0,
+      ownNs: 0,
+      fences: [{ queue: 0, command: index + 1 }],
+      after: [],
+    })),
+    threads: indices.map((index) => [index]),
+    queues: [indices.map((index) => ({ call: index, delayNs: 0, commands: [KERNEL] }))],
   };
   const options = { profile: place.profile, ringEntries: 4 * QUEUED };
   const { callEndNs } = runWorkload(place.make(MIB), work, options);
@@ -150,16 +139,12 @@ function copyNs(
   bytes: number,
   bulk: Bulk | undefined,
 ): number {
+  const { profile } = place;
   const system = place.make(SPACE_BYTES);
-  const { address } = system.soft.memory.alloc(SPACE_BYTES, 4096);
-  const space = new CopySpace(address, SPACE_BYTES);
-  const builder = new QueueBuilder(0, place.profile, space, bulk);
+  const space = new CopySpace(system.soft.memory, SPACE_BYTES);
+  const builder = new QueueBuilder(0, profile, space, bulk);
   builder[direction](0, 0, bytes, []);
-  const command = builder.fenceLast();
-  const work: Workload = {
-    calls: [call([{ queue: 0, command }])],
-    threads: [[0]],
-    queues: [[{ call: 0, delayNs: 0, commands: builder.take() }]],
-  };
-  return runWorkload(system, work, { profile: place.profile }).callEndNs[0] ?? Number.NaN;
+  const last = builder.fenceLast();
+  const work = singleCall(builder.take(), last);
+  return runWorkload(system, work, { profile }).callEndNs[0] ?? Number.NaN;
 }

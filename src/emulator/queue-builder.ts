@@ -3,18 +3,16 @@
  * (a round trip of a copy) is part of what was recorded and is taken out of the durations given here.
  */
 import { FLAG_FENCE, Opcode } from '#host/accel-layout';
-import type { RingCommand } from '#host/accel-ring';
+import type { RingCommand } from '#host/accel-channel-ring';
+import type { HostMemory } from '#host/host-memory';
 import type { LinkProfile } from '#pcie/link-profile';
-import { linkBytesPerNs, linkLatencyNs } from './emulated-system.ts';
+import { nativeReadNs } from './device-link.ts';
 import type { Mark } from './trace-marks.ts';
 
 /** Largest copy of one command, so that what a copy writes is apart from the one before it. */
 const CHUNK_BYTES = 4 * 2 ** 20;
 const PAGE_BYTES = 4096;
 const MOST_DURATION_NS = 2 ** 32 - 1;
-/** Framing and headers of a read, and of a completion beside its payload. */
-const READ_WIRE_BYTES = 24;
-const COMPLETION_WIRE_BYTES = 20;
 
 /** A command being made. */
 interface Draft {
@@ -32,9 +30,9 @@ export class CopySpace {
   readonly #bytes: number;
   #next = 0;
 
-  /** `bytes` of host memory at `hostBase`, and as much device memory from 0 on. */
-  constructor(hostBase: number, bytes: number) {
-    this.#hostBase = hostBase;
+  /** Takes `bytes` of host memory; as much device memory, from 0 on, goes with it. */
+  constructor(memory: HostMemory, bytes: number) {
+    this.#hostBase = memory.alloc(bytes, PAGE_BYTES).address;
     this.#bytes = bytes;
   }
 
@@ -57,13 +55,6 @@ export interface Bulk {
   readonly keepBytes: number;
   readonly htodNsPerByte: number;
   readonly dtohNsPerByte: number;
-}
-
-/** What a DMA read of one request takes natively on idle lines, ns. */
-export function nativeReadNs(profile: LinkProfile, bytes: number): number {
-  const completions = Math.ceil(bytes / profile.mpsBytes);
-  const wireBytes = READ_WIRE_BYTES + completions * COMPLETION_WIRE_BYTES + bytes;
-  return 2 * linkLatencyNs(profile) + wireBytes / linkBytesPerNs(profile);
 }
 
 export class QueueBuilder {

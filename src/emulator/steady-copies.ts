@@ -8,6 +8,7 @@ import type { LinkProfile } from '#pcie/link-profile';
 import type { EmulatedSystem } from './emulated-system.ts';
 import type { Bulk } from './queue-builder.ts';
 import { runWorkload } from './run-workload.ts';
+import { singleCall } from './workload.ts';
 
 /** Windows of the two copies, and of what a copy in bulk keeps: by then it is steady. */
 const SHORT_WINDOWS = 8;
@@ -16,7 +17,7 @@ const KEPT_WINDOWS = 8;
 const PAGE_BYTES = 4096;
 
 /** What `steadyBulk` needs of a system: host memory for its copies, and as much device memory. */
-export function steadyCopyBytes(profile: LinkProfile): number {
+function steadyCopyBytes(profile: LinkProfile): number {
   const bytes = LONG_WINDOWS * profile.tags * profile.mrrsBytes;
   return 2 ** Math.ceil(Math.log2(Math.max(2 ** 20, bytes)));
 }
@@ -36,9 +37,7 @@ export function steadyBulk(
       const isUp = opcode === Opcode.COPY_DTOH;
       const operands = isUp ? { operand0: 0, operand1: host } : { operand0: host, operand1: 0 };
       const command = { opcode, flags: FLAG_FENCE, ...operands, operand2: windows * windowBytes };
-      const calls = [{ gapNs: 0, ownNs: 0, fences: [], after: [] }];
-      const queues = [[{ call: 0, delayNs: 0, commands: [command] }]];
-      return runWorkload(system, { calls, threads: [[0]], queues }, { profile }).spanNs;
+      return runWorkload(system, singleCall([command]), { profile }).spanNs;
     });
     return ((long ?? 0) - (short ?? 0)) / ((LONG_WINDOWS - SHORT_WINDOWS) * windowBytes);
   };

@@ -3,8 +3,8 @@
  * reads are outstanding over time. It changes nothing and takes no time.
  */
 import type { Nanos } from '#base/units';
-import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
-import { type FlowClass, type Tlp, TLP_KIND_NAMES, TlpKind } from '#pcie/tlp';
+import { DeviceTap } from '#pcie/device-tap';
+import { type Tlp, TLP_KIND_NAMES, TlpKind } from '#pcie/tlp';
 import { encodedTlpBytes } from '#pcie/tlp-codec';
 
 /** TLPs of one direction; bytes are those of the TLPs, and of their payloads. */
@@ -62,12 +62,9 @@ class Direction {
   }
 }
 
-export class TlpProbe implements Device, DevicePort {
-  readonly identity: DeviceIdentity;
-  readonly #device: Device;
+export class TlpProbe extends DeviceTap {
   readonly #up = new Direction();
   readonly #down = new Direction();
-  #port: DevicePort | undefined;
   #bytesAsked = 0;
   #bytesAnswered = 0;
   #open = 0;
@@ -77,11 +74,6 @@ export class TlpProbe implements Device, DevicePort {
   #sinceNs = 0;
   /** When the device last sent a posted request: a fence, at the end of a run. */
   lastWriteNs = 0;
-
-  constructor(device: Device) {
-    this.#device = device;
-    this.identity = device.identity;
-  }
 
   /** Everything since the last `clear`. */
   counts(now: Nanos): TlpCounts {
@@ -109,16 +101,7 @@ export class TlpProbe implements Device, DevicePort {
     this.#most = this.#open;
   }
 
-  plug(port: DevicePort): void {
-    this.#port = port;
-    this.#device.plug(this);
-  }
-
-  canSend(flow: FlowClass, payloadBytes: number): boolean {
-    return this.#port?.canSend(flow, payloadBytes) === true;
-  }
-
-  send(now: Nanos, tlp: Tlp): void {
+  override send(now: Nanos, tlp: Tlp): void {
     this.#up.count(tlp);
     if (tlp.kind === TlpKind.MRd32 || tlp.kind === TlpKind.MRd64) {
       this.#pass(now);
@@ -128,10 +111,10 @@ export class TlpProbe implements Device, DevicePort {
     } else if (tlp.kind === TlpKind.MWr32 || tlp.kind === TlpKind.MWr64) {
       this.lastWriteNs = now;
     }
-    this.#port?.send(now, tlp);
+    super.send(now, tlp);
   }
 
-  receive(now: Nanos, tlp: Tlp): void {
+  override receive(now: Nanos, tlp: Tlp): void {
     this.#down.count(tlp);
     if (tlp.kind === TlpKind.CplD || tlp.kind === TlpKind.Cpl) {
       this.#bytesAnswered += tlp.payloadBytes;
@@ -143,29 +126,7 @@ export class TlpProbe implements Device, DevicePort {
         this.#answered += 1;
       }
     }
-    this.#device.receive(now, tlp);
-  }
-
-  resume(now: Nanos): void {
-    this.#device.resume(now);
-  }
-
-  reset(now: Nanos): void {
-    this.#pass(now);
-    this.#open = 0;
-    this.#device.reset(now);
-  }
-
-  scrub(now: Nanos): void {
-    this.#device.scrub(now);
-  }
-
-  nextDeadlineNs(): number {
-    return this.#device.nextDeadlineNs();
-  }
-
-  tick(now: Nanos): void {
-    this.#device.tick(now);
+    super.receive(now, tlp);
   }
 
   #pass(now: Nanos): void {

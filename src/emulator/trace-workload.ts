@@ -12,17 +12,17 @@
  * What work was later than all that explains it is a pause before it, in the device.
  */
 import { DxpuError } from '#base/errors';
+import { MAX_CHANNELS } from '#devices/accel-registers';
 import { readGbytesPerS, writeGbytesPerS } from '#pcie/bandwidth';
 import type { LinkProfile } from '#pcie/link-profile';
 import { launchNs, type DependencyGraph } from '#trace/dependency-graph';
 import { EDGE } from '#trace/edge-list';
+import type { Lanes } from '#trace/lanes';
 import { WORK_KIND } from '#trace/timeline';
-import { type Bulk, type CopySpace, nativeReadNs, QueueBuilder } from './queue-builder.ts';
+import { nativeReadNs } from './device-link.ts';
+import { type Bulk, type CopySpace, QueueBuilder } from './queue-builder.ts';
 import { marksOf, type Dependency, type Marks } from './trace-marks.ts';
 import type { Batch, Workload, WorkloadCall } from './workload.ts';
-
-/** Channels of the reference accelerator; a stream has one for itself. */
-const MOST_STREAMS = 16;
 
 export interface TraceWorkload extends Workload {
   /** Launches whose recorded latency is less than doorbell and fetch take natively. */
@@ -34,18 +34,24 @@ export interface TraceWorkload extends Workload {
   readonly skippedDtoh: number;
 }
 
-/** `failed_precondition` for a trace that cannot be emulated, with what to use instead. */
+/** Of a trace that `checkEmulated` has found nothing against. */
 export function traceWorkload(
   graph: DependencyGraph,
   profile: LinkProfile,
   space: CopySpace,
   bulk?: Bulk,
 ): TraceWorkload {
-  checkEmulated(graph);
   return new TraceWorkloadBuilder(graph, profile, space, bulk).build();
 }
 
-/** Throws what `traceWorkload` would of the trace. */
+/** Streams that have work. Each gets a queue, and so a channel and an event, of its own. */
+export function usedStreams(lanes: Lanes): number[] {
+  return [...lanes.workFrom.keys()].filter(
+    (lane) => (lanes.workTo[lane] ?? 0) > (lanes.workFrom[lane] ?? 0),
+  );
+}
+
+/** `failed_precondition` for a trace that cannot be emulated, with what to use instead. */
 export function checkEmulated({ timeline, lanes }: DependencyGraph): void {
   const { calls, work, streams } = timeline;
   const instead = '; use `dxpu predict`, which does not need it';
@@ -62,17 +68,17 @@ export function checkEmulated({ timeline, lanes }: DependencyGraph): void {
         `(no correlation ids in common)${instead}`,
     );
   }
-  const used = streams.filter((_, lane) => (lanes.workTo[lane] ?? 0) > (lanes.workFrom[lane] ?? 0));
-  const devices = new Set(used.map(({ device }) => device));
+  const used = usedStreams(lanes);
+  const devices = new Set(used.map((stream) => streams[stream]?.device));
   if (devices.size > 1) {
     throw refusal(
       `the trace has work of ${devices.size} GPUs; one is emulated at a time: trace one process ` +
         'and GPU, or use `dxpu predict`',
     );
   }
-  if (used.length > MOST_STREAMS) {
+  if (used.length > MAX_CHANNELS) {
     throw refusal(
-      `the trace has ${used.length} streams; the reference accelerator has ${MOST_STREAMS} ` +
+      `the trace has ${used.length} streams; the reference accelerator has ${MAX_CHANNELS} ` +
         'channels: use `dxpu predict`',
     );
   }
@@ -88,7 +94,7 @@ class TraceWorkloadBuilder {
   readonly #space: CopySpace;
   readonly #marks: Marks;
   /** By lane of work: its queue, and so its event. */
-  readonly #queueOf = new Map<number, number>();
+  readonly #queueOf: ReadonlyMap<number, number>;
   #quickLaunches = 0;
   #quickCopies = 0;
   /** Native rates of long copies, as of arithmetic: only for the count of those recorded faster. */
@@ -114,12 +120,7 @@ class TraceWorkloadBuilder {
     );
     this.#dtohBytesPerNs = writeGbytesPerS(profile, profile.mpsBytes);
     this.#marks = marksOf(graph);
-    const { lanes } = graph;
-    for (let lane = 0; lane < lanes.workFrom.length; lane += 1) {
-      if ((lanes.workTo[lane] ?? 0) > (lanes.workFrom[lane] ?? 0)) {
-        this.#queueOf.set(lane, this.#queueOf.size);
-      }
-    }
+    this.#queueOf = new Map(usedStreams(graph.lanes).map((lane, queue) => [lane, queue]));
   }
 
   build(): TraceWorkload {

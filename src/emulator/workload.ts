@@ -5,7 +5,7 @@
  * Everything is told by cause, nothing by the clock: a call comes a gap after the end of the one before
  * it on its thread, a batch a delay after the start of its call, a wait ends when its fences arrive.
  */
-import type { RingCommand } from '#host/accel-ring';
+import type { RingCommand } from '#host/accel-channel-ring';
 
 /** Commands that go into a queue at once, with one doorbell. */
 export interface Batch {
@@ -42,4 +42,17 @@ export interface Workload {
   readonly threads: readonly (readonly number[])[];
   /** The batches of each queue, in the order they go into it. */
   readonly queues: readonly (readonly Batch[])[];
+}
+
+/**
+ * One call, which takes no time itself: it gives its commands to one queue, and waits for that of number
+ * `waitsFor`, if any.
+ */
+export function singleCall(commands: readonly RingCommand[], waitsFor?: number): Workload {
+  const fences = waitsFor === undefined ? [] : [{ queue: 0, command: waitsFor }];
+  return {
+    calls: [{ gapNs: 0, ownNs: 0, fences, after: [] }],
+    threads: [[0]],
+    queues: [[{ call: 0, delayNs: 0, commands }]],
+  };
 }

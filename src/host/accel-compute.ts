@@ -2,9 +2,10 @@
  * Kernels on arrays of the host: staged through host memory that DMA reaches, computed by the
  * accelerator, brought back. What is too large for one command or for the memory is done in tiles.
  */
+import type { RingCommand } from './accel-channel-ring.ts';
 import * as layout from './accel-layout.ts';
 import type { DeviceMemory } from './accel-memory.ts';
-import type { AccelRing, RingCommand } from './accel-ring.ts';
+import type { AccelRing } from './accel-ring.ts';
 import { type StagedPair, Staging, stagingBudget } from './accel-staging.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { Task } from './task.ts';

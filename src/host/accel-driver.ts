@@ -6,10 +6,11 @@
  */
 import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
+import { readStatus, type RingCommand } from './accel-channel-ring.ts';
 import * as layout from './accel-layout.ts';
 import { type ComputeContext, copyCommands, saxpy, sgemm } from './accel-compute.ts';
 import { type DeviceBuffer, DeviceMemory } from './accel-memory.ts';
-import { AccelRing, readStatus, type RingCommand } from './accel-ring.ts';
+import { AccelRing } from './accel-ring.ts';
 import type { HostBuffer } from './host-memory.ts';
 import { mmioRead32, mmioWrite32 } from './host-operations.ts';
 import type { PciFunction } from './pci-function.ts';
@@ -32,7 +33,7 @@ export interface AccelDriverOptions {
   readonly channel?: number;
   /** Largest copy of one command. Default 16 MiB. */
   readonly copyChunkBytes?: number;
-  /** Largest kernel of one command, in floating-point operations, at most 2^31. Default 2^26. */
+  /** Largest kernel of one command, in floating-point operations, at most 2^30. Default 2^26. */
   readonly kernelFlops?: number;
   /** Host memory, and as much device memory, that a computation stages at once. Default 16 MiB. */
   readonly stagingBytes?: number;

@@ -11,16 +11,12 @@ import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
+import { ChannelRing, type RingCommand } from './accel-channel-ring.ts';
 import { identify, resetDevice } from './accel-driver.ts';
 import * as layout from './accel-layout.ts';
-import { decodeError, encodeCommand, readStatus, type RingCommand, viewOf } from './accel-ring.ts';
-import { mmioRead32, mmioWrite32 } from './host-operations.ts';
-import type { HostBuffer } from './host-memory.ts';
 import type { PciFunction } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
 import { inScope, type Task } from './task.ts';
-
-const TWO_TO_32 = 0x1_0000_0000;
 
 export interface AccelQueuesOptions {
   /** Channels 0 to `queues` − 1 are used. */
@@ -33,78 +29,67 @@ export interface AccelQueuesOptions {
 
 /** One channel. Commands are numbered from 1 in the order they are given. */
 class AccelQueue {
-  readonly registers: number;
-  readonly doorbell: number;
-  readonly ring: HostBuffer;
-  readonly fence: HostBuffer;
-  /** Numbers of the last command written to the ring, and of the last one known to be done. */
-  pushed = 0;
+  readonly channel: ChannelRing;
+  /** Number of the last command known to be done. */
   done = 0;
   isHalted = false;
-  /** Commands with a fence that has not been seen, by number. */
-  readonly fenced = new RingBuffer<number>();
-  readonly #kept = new RingBuffer<RingCommand>();
-  readonly #waiters = new Map<number, ((now: Nanos) => void)[]>();
-  readonly #view: DataView;
-  readonly #fenceView: DataView;
-  readonly #entries: number;
   readonly #host: SoftHost;
+  readonly #entries: number;
+  readonly #kept = new RingBuffer<RingCommand>();
+  /** Commands with a fence that has not been seen, by number. */
+  readonly #fenced = new RingBuffer<number>();
+  readonly #waiters = new Map<number, ((now: Nanos) => void)[]>();
+  /** Number of the last command given, and of the last one written to the ring. */
   #given = 0;
+  #pushed = 0;
 
   constructor(host: SoftHost, base: number, channel: number, entries: number) {
     this.#host = host;
     this.#entries = entries;
-    this.registers = base + layout.CHANNEL_BASE + channel * layout.CHANNEL_STRIDE;
-    this.doorbell = base + layout.DOORBELL_BASE + channel * layout.DOORBELL_STRIDE;
-    this.ring = host.memory.alloc(entries * layout.COMMAND_BYTES, layout.COMMAND_BYTES);
-    this.fence = host.memory.alloc(8);
-    this.#view = viewOf(this.ring.bytes);
-    this.#fenceView = viewOf(this.fence.bytes);
+    this.channel = new ChannelRing(host, base, channel, entries);
   }
 
   give(now: Nanos, commands: readonly RingCommand[]): number {
     for (const command of commands) this.#kept.push(command);
     this.#given += commands.length;
-    this.feed(now);
+    this.#feed(now);
     return this.#given;
   }
 
   /** Moves commands that were kept into the ring, as far as there is room. */
-  feed(now: Nanos): void {
-    const before = this.pushed;
+  #feed(now: Nanos): void {
+    const before = this.#pushed;
     // One entry stays free: a full ring would look empty.
-    while (this.pushed - this.done < this.#entries - 1) {
+    while (this.#pushed - this.done < this.#entries - 1) {
       const command = this.#kept.shift();
       if (command === undefined) break;
-      const number = ++this.pushed;
+      const number = ++this.#pushed;
       // Without these a full ring would never show that it has room again.
       const isMark = number % (this.#entries >> 2) === 0;
       const isFenced = isMark || ((command.flags ?? 0) & layout.FLAG_FENCE) !== 0;
-      if (isFenced) this.fenced.push(number);
+      if (isFenced) this.#fenced.push(number);
       const flags = isFenced ? layout.FLAG_FENCE | layout.FLAG_INTERRUPT : 0;
-      const at = ((number - 1) % this.#entries) * layout.COMMAND_BYTES;
-      encodeCommand(this.#view, at, command, flags, this.fence.address, number);
+      this.channel.write(number - 1, command, flags, number);
     }
-    if (this.pushed === before) return;
-    this.#host.writeMmio32(now, this.doorbell, this.pushed % this.#entries);
+    if (this.#pushed === before) return;
+    this.#host.writeMmio32(now, this.channel.doorbell, this.#pushed % this.#entries);
   }
 
   /** Looks at the fence word. Returns how many fences have come since the last look. */
   look(now: Nanos): number {
-    const view = this.#fenceView;
-    const done = view.getUint32(4, true) * TWO_TO_32 + view.getUint32(0, true);
+    const done = this.channel.fenceValue;
     if (done === this.done) return 0;
     this.done = done;
     let seen = 0;
-    for (let next = this.fenced.peek(); next !== undefined && next <= done; ) {
-      this.fenced.shift();
+    for (let next = this.#fenced.peek(); next !== undefined && next <= done; ) {
+      this.#fenced.shift();
       seen += 1;
       const waiters = this.#waiters.get(next);
       this.#waiters.delete(next);
       if (waiters !== undefined) for (const fn of waiters) fn(now);
-      next = this.fenced.peek();
+      next = this.#fenced.peek();
     }
-    this.feed(now);
+    this.#feed(now);
     return seen;
   }
 
@@ -160,15 +145,7 @@ export class AccelQueues {
     for (let channel = 0; channel < count; channel += 1) {
       const queue = new AccelQueue(host, base, channel, entries);
       queues.push(queue);
-      const at = queue.registers;
-      const { address } = queue.ring;
-      yield* mmioWrite32(host, at + layout.RING_BASE_LO, address % TWO_TO_32);
-      yield* mmioWrite32(host, at + layout.RING_BASE_HI, Math.floor(address / TWO_TO_32));
-      yield* mmioWrite32(host, at + layout.RING_ENTRIES, entries);
-      const control = layout.CONTROL_ENABLE | layout.CONTROL_ERROR_INTERRUPT;
-      yield* mmioWrite32(host, at + layout.CHANNEL_CONTROL, control);
-      const status = yield* readStatus(host, at + layout.CHANNEL_STATUS);
-      if ((status & layout.CHANNEL_HALTED) !== 0) throw yield* decodeError(host, at);
+      yield* queue.channel.start(true);
     }
     return new AccelQueues(host, fn, queues, options.halted ?? (() => {}));
   }
@@ -213,11 +190,9 @@ export class AccelQueues {
 
   *#askHalted(): Task<void> {
     for (const queue of this.#queues) {
-      if (queue.isHalted) continue;
-      const status = yield* mmioRead32(this.#host, queue.registers + layout.CHANNEL_STATUS);
-      if ((status & layout.CHANNEL_HALTED) === 0) continue;
+      if (queue.isHalted || !(yield* queue.channel.isHalted())) continue;
       queue.isHalted = true;
-      const error = yield* decodeError(this.#host, queue.registers);
+      const error = yield* queue.channel.haltReason();
       this.#host.tasks.at(0, (now) => this.#halted(now, error));
     }
   }

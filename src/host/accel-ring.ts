@@ -11,11 +11,11 @@
  * and the channel starts anew, in a new epoch.
  */
 import { DxpuError } from '#base/errors';
+import { ChannelRing, type RingCommand } from './accel-channel-ring.ts';
 import * as layout from './accel-layout.ts';
-import type { HostBuffer } from './host-memory.ts';
-import { mmioRead32, mmioWrite32 } from './host-operations.ts';
+import { mmioWrite32 } from './host-operations.ts';
 import type { SoftHost } from './root-complex.ts';
-import { currentTime, Signal, sleep, type Task, waitUntil } from './task.ts';
+import { currentTime, Signal, type Task, waitUntil } from './task.ts';
 
 export interface AccelRingOptions {
   /** A power of two, 2 to 65536. */
@@ -27,26 +27,10 @@ export interface AccelRingOptions {
   readonly commandTimeoutNs: number;
 }
 
-/** One command; fields not given are 0. Names as in the datasheet. */
-export interface RingCommand {
-  readonly opcode: layout.Opcode;
-  readonly flags?: number;
-  readonly durationNs?: number;
-  readonly operand0?: number;
-  readonly operand1?: number;
-  readonly operand2?: number;
-  readonly m?: number;
-  readonly n?: number;
-  readonly k?: number;
-  readonly scalar?: number;
-}
-
 /** How often the channel is asked whether it halted, for interrupts can be lost and polls have none. */
 const STATUS_CHECK_NS = 100e6;
-const REMOVAL_NOTICE_NS = 1e6;
 /** A task that is woken later than this many failures hears of its own in general terms. */
 const REMEMBERED_EPOCHS = 16;
-const TWO_TO_32 = 0x1_0000_0000;
 
 interface Failure {
   /** The last command of the epoch that finished. */
@@ -56,13 +40,8 @@ interface Failure {
 
 export class AccelRing {
   readonly #host: SoftHost;
-  readonly #registers: number;
-  readonly #doorbell: number;
   readonly #options: AccelRingOptions;
-  readonly #ring: HostBuffer;
-  readonly #view: DataView;
-  readonly #fence: HostBuffer;
-  readonly #fenceView: DataView;
+  readonly #channel: ChannelRing;
   /** Interrupts, and everything else that waiting tasks should look at. */
   readonly #wake = new Signal();
   readonly #stopListening: (() => void) | undefined;
@@ -89,12 +68,7 @@ export class AccelRing {
   constructor(host: SoftHost, registers: number, options: AccelRingOptions) {
     this.#host = host;
     this.#options = options;
-    this.#registers = registers + layout.CHANNEL_BASE + options.channel * layout.CHANNEL_STRIDE;
-    this.#doorbell = registers + layout.DOORBELL_BASE + options.channel * layout.DOORBELL_STRIDE;
-    this.#ring = host.memory.alloc(options.entries * layout.COMMAND_BYTES, layout.COMMAND_BYTES);
-    this.#view = viewOf(this.#ring.bytes);
-    this.#fence = host.memory.alloc(8);
-    this.#fenceView = viewOf(this.#fence.bytes);
+    this.#channel = new ChannelRing(host, registers, options.channel, options.entries);
     this.#stopListening = options.interrupt?.listen((now) => {
       this.#interrupts++;
       this.#runIdle();
@@ -104,21 +78,10 @@ export class AccelRing {
 
   /** Programs the channel and enables it. Fails with `aborted` when the device does not want it. */
   *start(): Task<void> {
-    const host = this.#host;
-    const at = this.#registers;
-    const { address } = this.#ring;
     this.#base = this.#pushed;
     this.#rung = this.#pushed;
-    writeUint53(this.#fenceView, 0, this.#pushed);
-    yield* mmioWrite32(host, at + layout.RING_BASE_LO, address % TWO_TO_32);
-    yield* mmioWrite32(host, at + layout.RING_BASE_HI, Math.floor(address / TWO_TO_32));
-    yield* mmioWrite32(host, at + layout.RING_ENTRIES, this.#options.entries);
-    const interrupt = this.#options.interrupt === undefined ? 0 : layout.CONTROL_ERROR_INTERRUPT;
-    yield* mmioWrite32(host, at + layout.CHANNEL_CONTROL, layout.CONTROL_ENABLE | interrupt);
-    const status = yield* readStatus(host, at + layout.CHANNEL_STATUS);
-    if ((status & (layout.CHANNEL_ENABLED | layout.CHANNEL_HALTED)) !== layout.CHANNEL_ENABLED) {
-      throw yield* decodeError(this.#host, this.#registers);
-    }
+    this.#channel.fenceValue = this.#pushed;
+    yield* this.#channel.start(this.#options.interrupt !== undefined);
     this.#isDown = false;
   }
 
@@ -178,8 +141,7 @@ export class AccelRing {
     this.#stopListening?.();
     this.#isDisposed = true;
     this.#runIdle();
-    this.#host.memory.free(this.#ring);
-    this.#host.memory.free(this.#fence);
+    this.#channel.free();
   }
 
   #runIdle(): void {
@@ -195,7 +157,7 @@ export class AccelRing {
 
   /** Sequence number of the last command that finished. */
   get #done(): number {
-    return this.#fenceView.getUint32(4, true) * TWO_TO_32 + this.#fenceView.getUint32(0, true);
+    return this.#channel.fenceValue;
   }
 
   /** Tells the device of all commands pushed so far. */
@@ -203,7 +165,7 @@ export class AccelRing {
     if (this.#isDown || this.#rung === this.#pushed) return;
     this.#rung = this.#pushed;
     const tail = (this.#pushed - this.#base) % this.#options.entries;
-    yield* mmioWrite32(this.#host, this.#doorbell, tail);
+    yield* mmioWrite32(this.#host, this.#channel.doorbell, tail);
   }
 
   /** Waits until the command with this sequence number, and all before it, finished. */
@@ -252,15 +214,15 @@ export class AccelRing {
 
   *#checkHalted(): Task<void> {
     this.#checking = true;
-    let status = 0;
+    let isHalted = false;
     try {
-      status = yield* readStatus(this.#host, this.#registers + layout.CHANNEL_STATUS);
+      isHalted = yield* this.#channel.isHalted();
     } finally {
       this.#checking = false;
     }
-    if ((status & layout.CHANNEL_HALTED) === 0 || this.#isDown) return;
+    if (!isHalted || this.#isDown) return;
     this.#isDown = true;
-    yield* this.#restart(yield* decodeError(this.#host, this.#registers));
+    yield* this.#restart(yield* this.#channel.haltReason());
   }
 
   /** Fails every batch that is not finished, and starts the channel anew. */
@@ -280,9 +242,7 @@ export class AccelRing {
   /** Stops the channel, and with it the epoch. */
   *#halt(error: DxpuError): Task<void> {
     this.#isDown = true;
-    yield* mmioWrite32(this.#host, this.#registers + layout.CHANNEL_CONTROL, 0);
-    // The answer comes behind everything the channel wrote before it stopped.
-    yield* mmioRead32(this.#host, this.#registers + layout.CHANNEL_STATUS);
+    yield* this.#channel.stop();
     this.#endEpoch(error);
   }
 
@@ -294,73 +254,8 @@ export class AccelRing {
   }
 
   #encode(command: RingCommand, sequence: number, interrupt: boolean): void {
-    const at = ((sequence - 1 - this.#base) % this.#options.entries) * layout.COMMAND_BYTES;
     const isAsked = interrupt && this.#options.interrupt !== undefined;
     const flags = layout.FLAG_FENCE | (isAsked ? layout.FLAG_INTERRUPT : 0);
-    encodeCommand(this.#view, at, command, flags, this.#fence.address, sequence);
+    this.#channel.write(sequence - 1 - this.#base, command, flags, sequence);
   }
-}
-
-/** Writes a command with more flags, and a fence if they say so, to the entry at `at` of a ring. */
-export function encodeCommand(
-  view: DataView,
-  at: number,
-  command: RingCommand,
-  moreFlags: number,
-  fenceAddress: number,
-  fenceValue: number,
-): void {
-  const hasDuration = command.durationNs !== undefined;
-  const flags = (command.flags ?? 0) | moreFlags | (hasDuration ? layout.FLAG_DURATION : 0);
-  view.setUint32(at + layout.COMMAND_OPCODE, command.opcode | (flags << 8), true);
-  view.setUint32(at + layout.COMMAND_DURATION_NS, command.durationNs ?? 0, true);
-  writeUint53(view, at + layout.COMMAND_FENCE_ADDRESS, fenceAddress);
-  writeUint53(view, at + layout.COMMAND_FENCE_VALUE, fenceValue);
-  writeUint53(view, at + layout.COMMAND_OPERAND_0, command.operand0 ?? 0);
-  writeUint53(view, at + layout.COMMAND_OPERAND_1, command.operand1 ?? 0);
-  writeUint53(view, at + layout.COMMAND_OPERAND_2, command.operand2 ?? 0);
-  view.setUint32(at + layout.COMMAND_M, command.m ?? 0, true);
-  view.setUint32(at + layout.COMMAND_N, command.n ?? 0, true);
-  view.setUint32(at + layout.COMMAND_K, command.k ?? 0, true);
-  view.setUint32(at + layout.COMMAND_SCALAR, command.scalar ?? 0, true);
-}
-
-/** Why a channel halted, its registers being at `at`. Code `aborted`. */
-export function* decodeError(host: SoftHost, at: number): Task<DxpuError> {
-  const code = yield* readStatus(host, at + layout.ERROR_CODE);
-  const index = yield* mmioRead32(host, at + layout.ERROR_INDEX);
-  const low = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_LO);
-  const high = yield* mmioRead32(host, at + layout.ERROR_ADDRESS_HI);
-  const address = `0x${(high * TWO_TO_32 + low).toString(16)}`;
-  const known = layout.ERRORS[code] ?? { name: `error ${code}`, text: 'not in the datasheet' };
-  return new DxpuError(
-    'aborted',
-    `the accelerator stopped at ring entry ${index}, address ${address}: ` +
-      `${known.name} (${known.text})`,
-    { details: { errorCode: code, errorName: known.name, ringIndex: index, address } },
-  );
-}
-
-/**
- * Reads a register that is never all ones. If it is, the function is gone. What was outstanding when
- * a link goes down is answered just before the removal is reported, so that gets a moment to come:
- * it says more. Then fails with `unavailable`.
- */
-export function* readStatus(host: SoftHost, address: number): Task<number> {
-  const value = yield* mmioRead32(host, address);
-  if (value !== 0xffff_ffff) return value;
-  yield* sleep(REMOVAL_NOTICE_NS);
-  throw new DxpuError(
-    'unavailable',
-    'the accelerator does not answer: its registers read all ones',
-  );
-}
-
-export function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
-function writeUint53(view: DataView, offset: number, value: number): void {
-  view.setUint32(offset, value % TWO_TO_32, true);
-  view.setUint32(offset + 4, Math.floor(value / TWO_TO_32), true);
 }

@@ -9,10 +9,11 @@ import { createAccelerator } from '#devices/accel';
 import { AccelDriver } from '#host/accel-driver';
 import type { Task } from '#host/task';
 import { DEFAULT_PCIE_LINK, tlpLayerGbps } from '#pcie/bandwidth';
-import type { Device, DeviceIdentity, DevicePort } from '#pcie/device';
+import type { Device } from '#pcie/device';
+import { DeviceTap } from '#pcie/device-tap';
 import { FlowClass, type Tlp, flowClassOf } from '#pcie/tlp';
 import { PcieWire } from '#pcie/wire';
-import { VirtualPool } from '#emulator/virtual-pool';
+import { portFor, singleSlotPool } from '#emulator/single-slot-pool';
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
@@ -37,24 +38,16 @@ export interface CopySetting {
   readonly mps: number;
 }
 
-/** Notes when payload passes a device's link, in either direction. */
-class Meter implements Device {
-  readonly identity: DeviceIdentity;
-  readonly #inner: Device;
+/** Notes when payload passes a device's link in one direction. */
+class Meter extends DeviceTap {
+  readonly #direction: 'down' | 'up';
   readonly #marks: { bytes: number; atNs: number }[];
-  #down = 0;
-  #up = 0;
-  readonly direction: 'down' | 'up';
+  #bytes = 0;
 
-  constructor(inner: Device, direction: 'down' | 'up', marks: number[]) {
-    this.#inner = inner;
-    this.identity = inner.identity;
-    this.direction = direction;
+  constructor(device: Device, direction: 'down' | 'up', marks: number[]) {
+    super(device);
+    this.#direction = direction;
     this.#marks = marks.map((bytes) => ({ bytes, atNs: -1 }));
-  }
-
-  get bytes(): number {
-    return this.direction === 'down' ? this.#down : this.#up;
   }
 
   /** Bytes per ns between the first and the last mark. */
@@ -64,47 +57,26 @@ class Meter implements Device {
     return (last.bytes - first.bytes) / (last.atNs - first.atNs);
   }
 
-  plug(port: DevicePort): void {
-    this.#inner.plug({
-      canSend: (flow, bytes) => port.canSend(flow, bytes),
-      send: (now, tlp) => {
-        port.send(now, tlp);
-        if (this.direction === 'up' && flowClassOf(tlp.kind) === FlowClass.POSTED) {
-          this.#up += tlp.payloadBytes;
-          this.#mark(now, this.#up);
-        }
-      },
-    });
+  override send(now: Nanos, tlp: Tlp): void {
+    super.send(now, tlp);
+    if (this.#direction === 'up' && flowClassOf(tlp.kind) === FlowClass.POSTED)
+      this.#pass(now, tlp);
   }
-  receive(now: Nanos, tlp: Tlp): void {
-    if (this.direction === 'down' && flowClassOf(tlp.kind) === FlowClass.COMPLETION) {
-      this.#down += tlp.payloadBytes;
-      this.#mark(now, this.#down);
-    }
-    this.#inner.receive(now, tlp);
+
+  override receive(now: Nanos, tlp: Tlp): void {
+    const isCompletion = flowClassOf(tlp.kind) === FlowClass.COMPLETION;
+    if (this.#direction === 'down' && isCompletion) this.#pass(now, tlp);
+    super.receive(now, tlp);
   }
-  #mark(now: number, bytes: number): void {
+
+  #pass(now: Nanos, tlp: Tlp): void {
+    this.#bytes += tlp.payloadBytes;
     for (const mark of this.#marks) {
-      if (mark.atNs < 0 && bytes >= mark.bytes) {
-        mark.bytes = bytes;
+      if (mark.atNs < 0 && this.#bytes >= mark.bytes) {
+        mark.bytes = this.#bytes;
         mark.atNs = now;
       }
     }
-  }
-  resume(now: Nanos): void {
-    this.#inner.resume(now);
-  }
-  reset(now: Nanos): void {
-    this.#inner.reset(now);
-  }
-  scrub(now: Nanos): void {
-    this.#inner.scrub(now);
-  }
-  nextDeadlineNs(): number {
-    return this.#inner.nextDeadlineNs();
-  }
-  tick(now: Nanos): void {
-    this.#inner.tick(now);
   }
 }
 
@@ -124,7 +96,6 @@ export function measureCopyRate(
   roundTripNs: number,
 ): number {
   const totalBytes = (expectedRate * roundTripNs * STEADY_ROUND_TRIPS) / (LAST_MARK - FIRST_MARK);
-  const pool = new VirtualPool(1);
   const copyBytes = Math.ceil(totalBytes / 4096) * 4096;
   const memoryBytes = Math.max(MIB, 2 ** Math.ceil(Math.log2(copyBytes)));
   const accelerator = createAccelerator({
@@ -139,47 +110,20 @@ export function measureCopyRate(
     totalBytes * LAST_MARK,
   ]);
   const wire = new PcieWire({ device: meter, bytesPerNs: pcieRate(setting.mps) });
-  pool.startBox({ id: 'b', devices: new Map([[0, wire]]) });
-  const host = pool.startHost({
-    id: 'h',
+  const { pool, host } = singleSlotPool({
+    device: wire,
+    port: portFor(memoryBytes),
     soft: {
-      ports: [
-        {
-          secondaryBus: 1,
-          nonPrefetchableBase: 0xe000_0000,
-          nonPrefetchableBytes: 16 * MIB,
-          prefetchableBase: 64 * GIB,
-          prefetchableBytes: memoryBytes,
-        },
-      ],
       memory: [{ base: 4 * GIB, sizeBytes: 8 * MIB + memoryBytes }],
       maxPayloadBytes: setting.mps,
       maxReadRequestBytes: setting.mrrs,
     },
-    proxy: { maxPayloadBytes: setting.mps },
-  });
-  const path = pool.addPath({
-    rttNs: setting.rttUs * 1e3,
-    rateToListener: NETWORK_GBPS * 1e9,
-    rateToDialer: NETWORK_GBPS * 1e9,
-  });
-  pool
-    .box('b')
-    .setTable([{ slot: 0, valid: true, used: true, host: 'h', path: 'p', generation: 1 }]);
-  host.setTable([
-    {
-      virtualSlot: 0,
-      used: true,
-      secondaryBus: 1,
-      nonPrefetchable: { base: 0xe000_0000, limit: 0xe0ff_ffff },
-      prefetchable: { base: 64 * GIB, limit: 64 * GIB + memoryBytes - 1 },
-      box: 'b',
-      slot: 0,
-      path: 'p',
-      generation: 1,
+    path: {
+      rttNs: setting.rttUs * 1e3,
+      rateToListener: NETWORK_GBPS * 1e9,
+      rateToDialer: NETWORK_GBPS * 1e9,
     },
-  ]);
-  pool.link('h', 'b', [path]);
+  });
 
   let ended = false;
   function* copy(): Task<void> {

@@ -1,6 +1,6 @@
 /** Workloads for the emulator, written briefly, and what their parts take by arithmetic. */
 import { FLAG_FENCE, Opcode } from '#host/accel-layout';
-import type { RingCommand } from '#host/accel-ring';
+import type { RingCommand } from '#host/accel-channel-ring';
 import { tlpLayerGbps } from '#pcie/bandwidth';
 import type { LinkProfile } from '#pcie/link-profile';
 import type { Batch, FenceOf, Workload, WorkloadCall } from '#emulator/workload';

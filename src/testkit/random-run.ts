@@ -62,11 +62,11 @@ export function checkedRandomRun(seed: number, options: RandomRunOptions = {}): 
     doorbells: of(down.tlps, 'MWr32', 'MWr64'),
     otherUp: up.total - reads - of(up.tlps, 'MWr32', 'MWr64'),
     otherDown: down.total - of(down.tlps, 'CplD', 'MWr32', 'MWr64'),
-    isDeviceRight: Buffer.compare(
+    deviceDiffers: Buffer.compare(
       system.deviceMemory.subarray(SOURCE_BYTES, SOURCE_BYTES + TARGET_BYTES),
       random.deviceTarget,
     ),
-    isHostRight: Buffer.compare(host.bytes.subarray(SOURCE_BYTES), random.hostTarget),
+    hostDiffers: Buffer.compare(host.bytes.subarray(SOURCE_BYTES), random.hostTarget),
     tooManyReads: Math.max(0, counts.mostReads - profile.tags),
     strayInterrupts: system.soft.strayInterrupts,
   };
@@ -79,8 +79,8 @@ export function checkedRandomRun(seed: number, options: RandomRunOptions = {}): 
     doorbells: random.doorbells,
     otherUp: 0,
     otherDown: 0,
-    isDeviceRight: 0,
-    isHostRight: 0,
+    deviceDiffers: 0,
+    hostDiffers: 0,
     tooManyReads: 0,
     strayInterrupts: 0,
   };

@@ -1,7 +1,7 @@
 /** Random small workloads for the emulator, and what must be so once they have run. */
 import { Prng } from '#base/prng';
 import { FLAG_FENCE, Opcode } from '#host/accel-layout';
-import type { RingCommand } from '#host/accel-ring';
+import type { RingCommand } from '#host/accel-channel-ring';
 import type { Batch, Workload, WorkloadCall } from '#emulator/workload';
 
 /** Device memory: sources of DtoH copies, then what HtoD copies write. Host memory likewise. */
@@ -29,6 +29,19 @@ export function randomWorkload(seed: number, hostBase: number): RandomWorkload {
   return new Maker(new Prng(seed), hostBase).make();
 }
 
+/** What copies write, one behind the other. */
+class Target {
+  readonly bytes = new Uint8Array(TARGET_BYTES);
+  #used = 0;
+
+  /** A place of `bytes` that is `gap` behind the last. */
+  take(bytes: number, gap: number): number {
+    const at = this.#used + gap;
+    this.#used = at + bytes;
+    return at;
+  }
+}
+
 class Maker {
   readonly #prng: Prng;
   readonly #hostBase: number;
@@ -37,11 +50,8 @@ class Maker {
   readonly #queues: Batch[][];
   readonly #sizes: number[];
   readonly #signalled: number[];
-  readonly #deviceTarget = new Uint8Array(TARGET_BYTES);
-  readonly #hostTarget = new Uint8Array(TARGET_BYTES);
-  /** Next free byte of the targets. */
-  #deviceAt = 0;
-  #hostAt = 0;
+  readonly #device = new Target();
+  readonly #host = new Target();
   #readBytes = 0;
   #writeBytes = 0;
   #doorbells = 0;
@@ -64,8 +74,8 @@ class Maker {
       this.#give(-1, queue, [{ opcode: Opcode.NOP, flags: 1 }]);
     return {
       workload: { calls: this.#calls, threads: this.#threads, queues: this.#queues },
-      deviceTarget: this.#deviceTarget,
-      hostTarget: this.#hostTarget,
+      deviceTarget: this.#device.bytes,
+      hostTarget: this.#host.bytes,
       readBytes: this.#readBytes,
       writeBytes: this.#writeBytes,
       doorbells: this.#doorbells,
@@ -110,32 +120,29 @@ class Maker {
       case 2:
         return { opcode: Opcode.NOP, durationNs: prng.between(0, 5000) };
       case 3:
-        return this.#dtoh();
+        return this.#copy(true);
       default:
-        return this.#htod();
+        return this.#copy(false);
     }
   }
 
-  #htod(): RingCommand {
+  #copy(isUp: boolean): RingCommand {
     const bytes = this.#length();
     const from = this.#prng.between(0, SOURCE_BYTES - bytes);
-    const to = this.#deviceAt + this.#prng.between(0, 9);
-    this.#deviceAt = to + bytes;
-    for (let i = 0; i < bytes; i++) this.#deviceTarget[to + i] = sourceByte(from + i, true);
-    this.#readBytes += wholeWords(this.#hostBase + from, bytes);
-    const [operand0, operand1] = [this.#hostBase + from, SOURCE_BYTES + to];
-    return { opcode: Opcode.COPY_HTOD, operand0, operand1, operand2: bytes };
-  }
-
-  #dtoh(): RingCommand {
-    const bytes = this.#length();
-    const from = this.#prng.between(0, SOURCE_BYTES - bytes);
-    const to = this.#hostAt + this.#prng.between(0, 9);
-    this.#hostAt = to + bytes;
-    for (let i = 0; i < bytes; i++) this.#hostTarget[to + i] = sourceByte(from + i, false);
-    const address = this.#hostBase + SOURCE_BYTES + to;
-    this.#writeBytes += wholeWords(address, bytes);
-    return { opcode: Opcode.COPY_DTOH, operand0: from, operand1: address, operand2: bytes };
+    const target = isUp ? this.#host : this.#device;
+    const to = target.take(bytes, this.#prng.between(0, 9));
+    for (let i = 0; i < bytes; i++) target.bytes[to + i] = sourceByte(from + i, !isUp);
+    const [device, host] = isUp ? [from, SOURCE_BYTES + to] : [SOURCE_BYTES + to, from];
+    const address = this.#hostBase + host;
+    const moved = wholeWords(address, bytes);
+    if (isUp) this.#writeBytes += moved;
+    else this.#readBytes += moved;
+    return {
+      opcode: isUp ? Opcode.COPY_DTOH : Opcode.COPY_HTOD,
+      operand0: isUp ? device : address,
+      operand1: isUp ? address : device,
+      operand2: bytes,
+    };
   }
 
   #length(): number {
