@@ -8,6 +8,7 @@
  * nothing is of before the capture only until the first one to a request in it, and a request was cut
  * off only when none after it was answered.
  */
+import { appendTo } from '#base/append-to';
 import {
   type Tlp,
   Tlp as TlpRecord,
@@ -159,7 +160,7 @@ class Indexer {
     } else if (isNonPosted(tlp)) {
       this.#request(packet);
     } else if (packet.direction === 'up') {
-      append(this.#deviceWrites, writeKey(tlp), packet);
+      appendTo(this.#deviceWrites, writeKey(tlp), packet);
     }
   }
 
@@ -181,7 +182,7 @@ class Indexer {
     asked.open.set(transactionOf(tlp), exchange);
     asked.all.push(exchange);
     if (packet.direction === 'down') this.#hostRequests.set(packet.number, exchange);
-    else append(this.#deviceRequests, requestKey(tlp), exchange);
+    else appendTo(this.#deviceRequests, requestKey(tlp), exchange);
   }
 
   #completion(packet: CapturedPacket): void {
@@ -208,10 +209,4 @@ class Indexer {
     this.#faults.push({ packet, what });
     this.#ignored.add(packet.number);
   }
-}
-
-function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
 }

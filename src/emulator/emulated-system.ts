@@ -58,8 +58,6 @@ export interface EmulatedSystem {
   readonly hotPlug: HotPlug;
   readonly probe: TlpProbe;
   readonly deviceMemory: Uint8Array;
-  /** Bytes a ns that each direction of the device's link carries. */
-  readonly linkBytesPerNs: number;
   /** Of the network, if there is one. */
   readonly network: EmulatedNetwork | undefined;
   run<T>(task: Task<T>, done: (now: Nanos, outcome: Outcome<T>) => void, scope?: TaskScope): void;
@@ -95,7 +93,6 @@ export function nativeSystem(options: SystemOptions): EmulatedSystem {
     hotPlug,
     probe: parts.probe,
     deviceMemory: parts.memory,
-    linkBytesPerNs: parts.bytesPerNs,
     network: undefined,
     settle,
     run: (task, done, scope) => {
@@ -127,7 +124,6 @@ export function pooledSystem(options: SystemOptions): EmulatedSystem {
     hotPlug: host.hotPlug,
     probe: parts.probe,
     deviceMemory: parts.memory,
-    linkBytesPerNs: parts.bytesPerNs,
     network: {
       path,
       get frameBytesUp() {
@@ -147,7 +143,6 @@ interface DeviceParts {
   readonly probe: TlpProbe;
   readonly wire: PcieWire;
   readonly memory: Uint8Array;
-  readonly bytesPerNs: number;
   readonly deviceBytes: number;
 }
 
@@ -175,9 +170,12 @@ function deviceOf(options: SystemOptions): DeviceParts {
     maxReadRequestBytes: profile.mrrsBytes,
   });
   const probe = new TlpProbe(accelerator);
-  const bytesPerNs = linkBytesPerNs(profile);
-  const wire = new PcieWire({ device: probe, bytesPerNs, latencyNs: linkLatencyNs(profile) });
-  return { probe, wire, memory: accelerator.memory, bytesPerNs, deviceBytes };
+  const wire = new PcieWire({
+    device: probe,
+    bytesPerNs: linkBytesPerNs(profile),
+    latencyNs: linkLatencyNs(profile),
+  });
+  return { probe, wire, memory: accelerator.memory, deviceBytes };
 }
 
 function softOptions(options: SystemOptions): Omit<SoftHostOptions, 'ports'> {

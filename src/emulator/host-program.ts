@@ -9,6 +9,7 @@
  *
  * Times are ns since the beginning of the run.
  */
+import { appendTo } from '#base/append-to';
 import { assertDefined } from '#base/assert';
 import type { Nanos } from '#base/units';
 import type { AccelQueues } from '#host/accel-queues';
@@ -86,10 +87,7 @@ export class HostProgram {
     }));
     for (const [queue, batches] of workload.queues.entries()) {
       for (const [batch, { call }] of batches.entries()) {
-        if (call < 0) continue;
-        const list = this.#submits.get(call);
-        if (list === undefined) this.#submits.set(call, [{ queue, batch }]);
-        else list.push({ queue, batch });
+        if (call >= 0) appendTo(this.#submits, call, { queue, batch });
       }
     }
   }
@@ -144,9 +142,7 @@ export class HostProgram {
     for (const { call: other, gapNs } of call.after) {
       const endNs = this.callEndNs[other] ?? 0;
       if (Number.isNaN(endNs)) {
-        const standing = this.#standing.get(other);
-        if (standing === undefined) this.#standing.set(other, [thread]);
-        else standing.push(thread);
+        appendTo(this.#standing, other, thread);
         return undefined;
       }
       if (endNs + gapNs > startNs) startNs = endNs + gapNs;

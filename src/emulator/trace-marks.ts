@@ -3,6 +3,7 @@
  * waits for, or a fence that a host thread waits for. Worked out before any command is made, as a
  * command may wait for an event whose signal is made later.
  */
+import { appendTo } from '#base/append-to';
 import type { DependencyGraph } from '#trace/dependency-graph';
 import { EDGE } from '#trace/edge-list';
 import { overhangNs } from '#trace/waits';
@@ -40,12 +41,10 @@ export function marksOf(graph: DependencyGraph): Marks {
   const waitsOf = new Map<number, Dependency[]>();
 
   const markAt = (row: number, atNs: number): Mark => {
-    const marks = ofRow.get(row) ?? [];
-    if (marks.length === 0) ofRow.set(row, marks);
-    const found = marks.find((mark) => mark.atNs === atNs);
+    const found = ofRow.get(row)?.find((mark) => mark.atNs === atNs);
     if (found !== undefined) return found;
     const mark: Mark = { atNs, event: 0, isFence: false, command: 0 };
-    marks.push(mark);
+    appendTo(ofRow, row, mark);
     return mark;
   };
 
@@ -61,7 +60,7 @@ export function marksOf(graph: DependencyGraph): Marks {
     const atNs = (flags & EDGE.fromStart) === 0 ? lastsNs : Math.min(lastsNs, offsetNs);
     const mark = markAt(row, atNs);
     mark.event = 1;
-    put(before, target, { row, mark });
+    appendTo(before, target, { row, mark });
   }
   for (let wait = 0; wait < waits.count; wait += 1) {
     const call = waits.call[wait] ?? 0;
@@ -72,7 +71,7 @@ export function marksOf(graph: DependencyGraph): Marks {
       const atNs = (durationNs[row] ?? 0) - overhangNs(timeline, call, row);
       const mark = markAt(row, Math.max(0, atNs));
       mark.isFence = true;
-      put(waitsOf, call, { row, mark });
+      appendTo(waitsOf, call, { row, mark });
     }
   }
   numberEvents(graph, ofRow);
@@ -89,10 +88,4 @@ function numberEvents({ lanes }: DependencyGraph, ofRow: Map<number, Mark[]>): v
       for (const mark of ofRow.get(row) ?? []) if (mark.event > 0) mark.event = ++value;
     }
   }
-}
-
-function put(map: Map<number, Dependency[]>, key: number, value: Dependency): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
 }

@@ -11,6 +11,7 @@
  * - A recorded HtoD copy has one native round trip in it (`QueueBuilder.htod`).
  * What work was later than all that explains it is a pause before it, in the device.
  */
+import { appendTo } from '#base/append-to';
 import { DxpuError } from '#base/errors';
 import { MAX_CHANNELS } from '#devices/accel-registers';
 import { readGbytesPerS, writeGbytesPerS } from '#pcie/bandwidth';
@@ -235,9 +236,7 @@ class TraceWorkloadBuilder {
       if (((handOvers.flags[edge] ?? 0) & EDGE.dropped) !== 0) continue;
       const target = handOvers.target[edge] ?? 0;
       const call = handOvers.source[edge] ?? 0;
-      const list = after.get(target) ?? [];
-      if (list.length === 0) after.set(target, list);
-      list.push({ call, gapNs: (calls.startNs[target] ?? 0) - endOf(call) });
+      appendTo(after, target, { call, gapNs: (calls.startNs[target] ?? 0) - endOf(call) });
     }
     return Array.from({ length: calls.count }, (_, call) => {
       const startNs = calls.startNs[call] ?? 0;

@@ -7,6 +7,7 @@
  * rings the doorbell once. Each interrupt looks at the fence words of all queues, tells who waits, and
  * feeds what was kept. An interrupt that no fence explains asks the device whether a channel halted.
  */
+import { appendTo } from '#base/append-to';
 import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
 import { RingBuffer } from '#base/ring-buffer';
@@ -94,9 +95,7 @@ class AccelQueue {
   }
 
   whenDone(number: number, fn: (now: Nanos) => void): void {
-    const waiters = this.#waiters.get(number);
-    if (waiters === undefined) this.#waiters.set(number, [fn]);
-    else waiters.push(fn);
+    appendTo(this.#waiters, number, fn);
   }
 }
 
