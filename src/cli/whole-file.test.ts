@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -11,7 +12,7 @@ import {
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { checkTarget, readWholeText, writeWhole } from './whole-file.ts';
+import { checkTarget, readWholeText, writePieces, writeWhole } from './whole-file.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-whole-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -29,6 +30,25 @@ describe('a file written whole', () => {
     mkdirSync(at('taken'));
     expect(() => writeWhole(at('taken'), 'x')).toThrow(/cannot write .*taken/);
     expect(readdirSync(folder)).toEqual(['a.svg', 'taken']);
+  });
+});
+
+describe('a file written in pieces', () => {
+  it('is written as they come, so it may be longer than any string (it was joined first)', () => {
+    const mib = 'x'.repeat(2 ** 20);
+    const sizes: number[] = [];
+    function* pieces(): Generator<string> {
+      for (let piece = 0; piece < 4; piece++) {
+        yield mib;
+        const written = readdirSync(folder).find((name) => name.startsWith('.long'));
+        sizes.push(statSync(at(written!)).size);
+      }
+      yield 'end';
+    }
+    writePieces(at('long'), pieces());
+    expect(sizes).toEqual([1, 2, 3, 4].map((count) => count * 2 ** 20));
+    expect(readFileSync(at('long'), 'utf8')).toBe(`${mib.repeat(4)}end`);
+    expect(readdirSync(folder).filter((name) => name.startsWith('.long'))).toEqual([]);
   });
 });
 

@@ -2,7 +2,9 @@
 import { constants as limits } from 'node:buffer';
 import {
   accessSync,
+  closeSync,
   constants,
+  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -85,12 +87,35 @@ export function wholeText(file: string, bytes: Buffer, wayOut: string): string {
 
 /** Replaces `file` in one step. What was there stays when it fails. */
 export function writeWhole(file: string, content: string | Uint8Array): void {
+  replace(file, (temporary) => writeFileSync(temporary, content, { flag: 'wx' }));
+}
+
+/** The same of text that may be longer than a string can be: its pieces are written as they come. */
+export function writePieces(file: string, pieces: Iterable<string>): void {
+  replace(file, (temporary) => {
+    const fd = openSync(temporary, 'wx');
+    try {
+      let waiting = '';
+      for (const piece of pieces) {
+        waiting += piece;
+        if (waiting.length < BYTES_PER_MIB) continue;
+        writeFileSync(fd, waiting);
+        waiting = '';
+      }
+      writeFileSync(fd, waiting);
+    } finally {
+      closeSync(fd);
+    }
+  });
+}
+
+function replace(file: string, write: (temporary: string) => void): void {
   const temporary = path.join(
     path.dirname(file),
     `.${path.basename(file).slice(0, 200)}.${process.pid}.tmp`,
   );
   try {
-    writeFileSync(temporary, content, { flag: 'wx' });
+    write(temporary);
     renameSync(temporary, file);
   } catch (error) {
     rmSync(temporary, { force: true });

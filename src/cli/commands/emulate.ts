@@ -23,7 +23,7 @@ import {
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
 import { timelineOf, traceName, traceSources, withTraceName } from '../trace-source.ts';
-import { checkTarget, writeWhole } from '../whole-file.ts';
+import { checkTarget, writePieces, writeWhole } from '../whole-file.ts';
 
 export interface DeviceOptions {
   readonly prefetch?: number;
@@ -56,7 +56,7 @@ export async function emulate(
   const log = trace === undefined ? undefined : new CommandLog();
   const answers = answersOf(traceName(source), timeline, links, options, log, (emulation) => {
     if (trace === undefined || log === undefined) return;
-    writeWhole(trace, [...log.chromeTrace(timeline, emulation.pooled)].join(''));
+    writePieces(trace, log.chromeTrace(timeline, emulation.pooled));
     printNote(`wrote ${trace}`);
   });
   if (options.output === 'json') {
