@@ -17,7 +17,7 @@ export function addEmulate(program: Command): void {
     .description('a recorded workload through both proxies and the device, in virtual time')
     .argument('[trace]', 'a trace as dxpu predict reads them, with the CPU side')
     .addOption(exampleOption('a file'));
-  placeOptions(emulate)
+  linkAndDeviceOptions(emulate)
     .option('--seed <n>', 'of the virtual network', whole(0, 2 ** 31), 1)
     .option('--whole-copies', 'move long copies TLP by TLP to their end')
     .option('--trace <file>', 'write what happened as a Chrome trace, for Perfetto', filled)
@@ -37,7 +37,7 @@ export function addEmulate(program: Command): void {
 
 function addMicrobench(emulate: Command, kind: Microbench): void {
   const command = emulate.command(kind).description(MICROBENCHES[kind]);
-  placeOptions(command)
+  linkAndDeviceOptions(command)
     .option(
       '--at <duration>',
       'a whole round trip instead of the usual ones; may be given again',
@@ -53,8 +53,7 @@ function addMicrobench(emulate: Command, kind: Microbench): void {
   ]);
 }
 
-/** Of the links and of the device. */
-function placeOptions(command: Command): Command {
+function linkAndDeviceOptions(command: Command): Command {
   return linkOptions(command, 768)
     .option(
       '--prefetch <n>',

@@ -6,13 +6,13 @@
  */
 import { assert } from '#base/assert';
 import { DxpuError } from '#base/errors';
-import { readStatus, type RingCommand } from './accel-channel-ring.ts';
+import type { RingCommand } from './accel-channel-ring.ts';
+import { identify, memoryBytesOf, resetDevice, uuidOf } from './accel-identity.ts';
 import * as layout from './accel-layout.ts';
 import { type ComputeContext, copyCommands, saxpy, sgemm } from './accel-compute.ts';
 import { type DeviceBuffer, DeviceMemory } from './accel-memory.ts';
 import { AccelRing } from './accel-ring.ts';
 import type { HostBuffer } from './host-memory.ts';
-import { mmioRead32, mmioWrite32 } from './host-operations.ts';
 import type { PciFunction } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
 import { inScope, type Task } from './task.ts';
@@ -40,7 +40,6 @@ export interface AccelDriverOptions {
 }
 
 const MIB = 2 ** 20;
-const TWO_TO_32 = 0x1_0000_0000;
 
 /**
  * Errors of every operation: `unavailable` when the function was removed, `deadline_exceeded`,
@@ -103,9 +102,8 @@ export class AccelDriver {
       );
     }
     yield* resetDevice(host, base);
-    const low = yield* readStatus(host, base + layout.MEMORY_BYTES_LO);
-    const high = yield* readStatus(host, base + layout.MEMORY_BYTES_HI);
-    const uuid = yield* readUuid(host, base);
+    const memoryBytes = yield* memoryBytesOf(host, base);
+    const uuid = yield* uuidOf(host, base);
     const ring = new AccelRing(host, base, {
       entries: options.ringEntries,
       channel: options.channel,
@@ -119,7 +117,7 @@ export class AccelDriver {
       ring.dispose();
       throw error;
     }
-    return new AccelDriver(host, fn, ring, high * TWO_TO_32 + low, uuid, options);
+    return new AccelDriver(host, fn, ring, memoryBytes, uuid, options);
   }
 
   /** Device memory, until `freeDevice`. Fails with `resource_exhausted`. */
@@ -196,54 +194,6 @@ export class AccelDriver {
   ): RingCommand[] {
     return copyCommands(opcode, source, destination, bytes, this.#context.copyChunkBytes);
   }
-}
-
-/**
- * Where the registers of an accelerator are, and how many channels it has. `failed_precondition` when
- * the function is none, or of a version this driver does not know.
- */
-export function* identify(
-  host: SoftHost,
-  fn: PciFunction,
-): Task<{ readonly base: number; readonly channels: number }> {
-  if (fn.vendorId !== layout.ACCEL_VENDOR_ID || fn.deviceId !== layout.ACCEL_DEVICE_ID) {
-    throw new DxpuError('failed_precondition', `slot ${fn.virtualSlot} holds no accelerator`);
-  }
-  const registers = fn.bars.find((bar) => bar.index === layout.REGISTER_BAR);
-  const memory = fn.bars.find((bar) => bar.index === layout.MEMORY_BAR);
-  if (registers === undefined || memory === undefined) {
-    throw new DxpuError('failed_precondition', 'the accelerator lacks BAR 0 or BAR 2');
-  }
-  const base = registers.address;
-  const id = yield* readStatus(host, base + layout.ID);
-  const version = yield* readStatus(host, base + layout.VERSION);
-  if (id !== layout.ID_VALUE || version >>> 16 !== layout.VERSION_MAJOR) {
-    throw new DxpuError(
-      'failed_precondition',
-      `not an accelerator this driver knows: ID 0x${id.toString(16)}, ` +
-        `version 0x${version.toString(16)}`,
-    );
-  }
-  return { base, channels: yield* readStatus(host, base + layout.CHANNELS) };
-}
-
-/** As after power-on; `failed_precondition` when it is not ready then. */
-export function* resetDevice(host: SoftHost, base: number): Task<void> {
-  yield* mmioWrite32(host, base + layout.RESET, layout.RESET_KEY);
-  const status = yield* readStatus(host, base + layout.STATUS);
-  if ((status & layout.STATUS_READY) === 0) {
-    throw new DxpuError('failed_precondition', 'the accelerator is not ready after its reset');
-  }
-}
-
-function* readUuid(host: SoftHost, base: number): Task<string> {
-  const bytes = new DataView(new ArrayBuffer(16));
-  for (let at = 0; at < 16; at += 4) {
-    bytes.setUint32(at, yield* mmioRead32(host, base + layout.UUID_0 + at), true);
-  }
-  let digits = '';
-  for (let at = 0; at < 16; at++) digits += bytes.getUint8(at).toString(16).padStart(2, '0');
-  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
 function withDefaults(fn: PciFunction, options: AccelDriverOptions): Required<AccelDriverOptions> {

@@ -13,7 +13,7 @@ import { DxpuError } from '#base/errors';
 import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
 import { ChannelRing, type RingCommand } from './accel-channel-ring.ts';
-import { identify, resetDevice } from './accel-driver.ts';
+import { identify, resetDevice } from './accel-identity.ts';
 import * as layout from './accel-layout.ts';
 import type { PciFunction } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
