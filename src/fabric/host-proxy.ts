@@ -217,15 +217,13 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     memory: Uint8Array,
     access: { read: boolean; write: boolean },
   ): void {
-    assert(this.#options.ownMemory === true, 'slots have memory of their own only if asked for');
-    this.#life.slot(virtualSlot).memory.register(base, memory, access);
+    this.#slotMemory(virtualSlot).register(base, memory, access);
   }
 
   /** As `unregisterMemory`, of one slot. */
   unregisterSlotMemory(virtualSlot: number, base: number): void {
-    assert(this.#options.ownMemory === true, 'slots have memory of their own only if asked for');
-    if (this.#options.faults?.noMemoryBarrier === true) return;
-    this.#life.slot(virtualSlot).memory.unregister(base);
+    const memory = this.#slotMemory(virtualSlot);
+    if (this.#options.faults?.noMemoryBarrier !== true) memory.unregister(base);
   }
 
   linkUp(now: Nanos, link: LinkPort): void {
@@ -292,6 +290,11 @@ export class HostProxy implements DownstreamFabric, LinkUser {
     this.#life.contain(now, slots, `link to box ${peer.box} is down: ${reason}`);
     // Whoever waits for `canRequest` is answered at once from here on.
     this.#rootSide.resume(now);
+  }
+
+  #slotMemory(virtualSlot: number): MemoryMap {
+    assert(this.#options.ownMemory === true, 'slots have memory of their own only if asked for');
+    return this.#life.slot(virtualSlot).memory;
   }
 
   #fillPeer(peer: HostPeer): void {
