@@ -43,7 +43,7 @@ function addMicrobench(emulate: Command, kind: Microbench): void {
       'a whole round trip instead of the usual ones; may be given again',
       several(duration),
     )
-    .option('--plot <file>', 'draw it, as .svg', filled)
+    .option('--plot <file>', 'draw it, as .svg or .png', filled)
     .action(async (_options, own: Command) =>
       (await import('./commands/emulate.ts')).emulateMicrobench(kind, own.optsWithGlobals()),
     );

@@ -40,11 +40,13 @@ describe('dxpu emulate', () => {
   });
 });
 
-it('dxpu emulate latency prints a row for each round trip', async () => {
+it('dxpu emulate latency prints a row for each round trip, and draws them', async () => {
+  const plot = path.join(folder, 'latency.png');
   const { stdout } = await printed(() =>
-    emulateMicrobench('latency', { at: [1200, 6800], output: 'table' }),
+    emulateMicrobench('latency', { at: [1200, 6800], plot, output: 'table' }),
   );
   // By hand in microbench.test.ts.
   expect(stdout).toContain('1.2 us (native)  2.398 us');
   expect(stdout).toContain('6.8 us           13.597 us');
+  expect(readFileSync(plot).subarray(1, 4).toString()).toBe('PNG');
 });

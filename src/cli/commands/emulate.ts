@@ -12,6 +12,7 @@ import { WorkloadModel } from '#perfmodel/workload-model';
 import type { LinkProfile } from '#pcie/link-profile';
 import type { SyntheticName } from '#trace/synthetic';
 import type { Timeline } from '#trace/timeline';
+import { checkTargets, writePlot } from '../answer-targets.ts';
 import {
   formatTable,
   type OutputFormat,
@@ -23,7 +24,7 @@ import {
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { formatDuration, formatSize } from '../quantity.ts';
 import { timelineOf, traceName, traceSources, withTraceName } from '../trace-source.ts';
-import { checkTarget, writePieces, writeWhole } from '../whole-file.ts';
+import { checkTarget, writePieces } from '../whole-file.ts';
 
 export interface DeviceOptions {
   readonly prefetch?: number;
@@ -177,10 +178,7 @@ export async function emulateMicrobench(
   kind: Microbench,
   options: MicrobenchOptions,
 ): Promise<void> {
-  if (options.plot !== undefined && !/\.svg$/i.test(options.plot)) {
-    throw new UsageError(`--plot ${options.plot}: the name of a picture ends in .svg here`);
-  }
-  if (options.plot !== undefined) checkTarget(options.plot, []);
+  checkTargets(options, []);
   const [profile] = await linksOf(options);
   if (profile === undefined || (options.link?.length ?? 0) > 1) {
     throw new UsageError('a microbenchmark is of one --link');
@@ -191,10 +189,10 @@ export async function emulateMicrobench(
   if (options.output !== 'table')
     await printData({ microbench: kind, link: profile, rows }, options.output);
   else for (const line of tableOf(kind, rows)) printLine(line);
-  if (options.plot === undefined) return;
-  const { microbenchPlot } = await import('#emulator/microbench-plot');
-  writeWhole(options.plot, microbenchPlot(kind, rows));
-  printNote(`wrote ${options.plot}`);
+  await writePlot(options.plot, async () => {
+    const { microbenchPlot } = await import('#emulator/microbench-plot');
+    return microbenchPlot(kind, rows);
+  });
 }
 
 function tableOf(kind: Microbench, rows: readonly MicrobenchRow[]): string[] {
