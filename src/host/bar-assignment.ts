@@ -2,6 +2,7 @@
  * Sizing a function's BARs (PCIe 5.0 base, 7.5.1.2.1) and placing them in the windows of its port.
  * This host has no I/O space: I/O BARs are found and left alone.
  */
+import { BAR_COUNT, BASE_ADDRESS_0 } from './function-registers.ts';
 import { configRead, configWrite } from './host-operations.ts';
 import type { EnumerationProblem, PciBar } from './pci-function.ts';
 import { RangeAllocator } from './range-allocator.ts';
@@ -9,8 +10,6 @@ import type { SoftHost } from './root-complex.ts';
 import type { Task } from './task.ts';
 import type { VirtualPortOptions } from './virtual-port.ts';
 
-const BASE_ADDRESS_0 = 0x10;
-const BAR_COUNT = 6;
 const BAR_IO = 1;
 const BAR_TYPE_64 = 2;
 const BAR_PREFETCHABLE = 8;

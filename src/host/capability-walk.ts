@@ -2,15 +2,12 @@
  * Walks both capability lists of a function (PCIe 5.0 base, 7.5.1.1.11 and 7.6.3). The lists come
  * from the device and may be anything: a walk visits each place once and always ends.
  */
-import type { PciCapability } from './pci-function.ts';
+import { CAPABILITY_PCIE, COMMAND } from './function-registers.ts';
 import { configRead } from './host-operations.ts';
+import type { PciCapability } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
 import type { Task } from './task.ts';
 
-export const CAPABILITY_MSI = 0x05;
-export const CAPABILITY_PCIE = 0x10;
-
-const COMMAND_STATUS = 0x04;
 const CAPABILITIES_POINTER = 0x34;
 const STATUS_CAPABILITIES_LIST = 1 << 20;
 const FIRST_CAPABILITY = 0x40;
@@ -19,7 +16,7 @@ const FIRST_EXTENDED = 0x100;
 /** The capabilities in list order. A list that loops or leaves its space is cut there. */
 export function* walkCapabilities(host: SoftHost, bdf: number): Task<PciCapability[]> {
   const found: PciCapability[] = [];
-  const status = yield* configRead(host, bdf, COMMAND_STATUS);
+  const status = yield* configRead(host, bdf, COMMAND);
   if ((status & STATUS_CAPABILITIES_LIST) === 0) return found;
   const seen = new Set<number>();
   let offset = (yield* configRead(host, bdf, CAPABILITIES_POINTER)) & 0xfc;
@@ -49,4 +46,12 @@ export function* walkCapabilities(host: SoftHost, bdf: number): Task<PciCapabili
     offset = (header >>> 20) & 0xffc;
   }
   return found;
+}
+
+/** The first of this ID that is not an extended one. */
+export function standardCapability(
+  capabilities: readonly PciCapability[],
+  id: number,
+): PciCapability | undefined {
+  return capabilities.find((one) => !one.extended && one.id === id);
 }

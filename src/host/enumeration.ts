@@ -4,7 +4,17 @@
  * Until the last step the function decodes no memory and sends nothing.
  */
 import { placeBars, sizeBars, writeBars } from './bar-assignment.ts';
-import { CAPABILITY_MSI, CAPABILITY_PCIE, walkCapabilities } from './capability-walk.ts';
+import { standardCapability, walkCapabilities } from './capability-walk.ts';
+import {
+  CAPABILITY_MSI,
+  CAPABILITY_PCIE,
+  COMMAND,
+  DEVICE_CAPABILITIES,
+  DEVICE_CONTROL,
+  LOWER_HALF,
+  msiShape,
+  UPPER_HALF,
+} from './function-registers.ts';
 import { configRead, configWrite } from './host-operations.ts';
 import { MSI_ADDRESS, msiDataOf } from './msi-vectors.ts';
 import type { EnumerationProblem, PciCapability, PciFunction, PciMsi } from './pci-function.ts';
@@ -12,9 +22,8 @@ import type { SoftHost } from './root-complex.ts';
 import { currentTime, sleep, type Task, type TaskScope } from './task.ts';
 import type { VirtualPort } from './virtual-port.ts';
 
-// Registers (PCIe 5.0 base, 7.5.1 and 7.5.3), as host software knows them.
+// Registers that enumeration alone touches (PCIe 5.0 base, 7.5.1, 7.5.3 and 7.7.1).
 const VENDOR_ID = 0x00;
-const COMMAND = 0x04;
 const CLASS_REVISION = 0x08;
 const HEADER_TYPE = 0x0c;
 const SUBSYSTEM = 0x2c;
@@ -23,11 +32,7 @@ const ROM_BASE = 0x30;
 const COMMAND_MEMORY = 1 << 1;
 const COMMAND_BUS_MASTER = 1 << 2;
 const COMMAND_INTX_DISABLE = 1 << 10;
-/** Byte enables of the lower half: the upper one holds status bits that a write would clear. */
-const LOWER_HALF = 3;
 
-const DEVICE_CAPABILITIES = 0x04;
-const DEVICE_CONTROL = 0x08;
 const DEVICE_CAPABILITIES_2 = 0x24;
 const DEVICE_CONTROL_2 = 0x28;
 const EXTENDED_TAG_SUPPORTED = 1 << 5;
@@ -39,7 +44,6 @@ const CONTROL_NO_SNOOP = 1 << 11;
 const CONTROL_2_TEN_BIT_REQUESTER = 1 << 12;
 
 const MSI_ENABLE = 1 << 16;
-const MSI_64_BIT = 1 << 23;
 const MSI_MASKING = 1 << 24;
 const MAX_VECTORS_GRANTED = 8;
 
@@ -96,16 +100,8 @@ function* setUpFunction(
 ): Task<EnumerationResult> {
   const bdf = port.options.secondaryBus << 8;
   const slotName = `slot ${port.virtualSlot}`;
-  const identity = yield* waitUntilReady(host, bdf, slotName, options.readyTimeoutNs ?? 60e9);
-  if (typeof identity !== 'number') return { ok: false, problem: identity };
-
-  const headerType = ((yield* configRead(host, bdf, HEADER_TYPE)) >>> 16) & 0x7f;
-  if (headerType !== 0) {
-    return failure({
-      kind: 'config-error',
-      message: `${slotName} holds a function with header type ${headerType}, expected 0`,
-    });
-  }
+  const identity = yield* identifyFunction(host, bdf, slotName, options.readyTimeoutNs);
+  if (typeof identity !== 'number') return failure(identity);
   const classRevision = yield* configRead(host, bdf, CLASS_REVISION);
   const subsystem = yield* configRead(host, bdf, SUBSYSTEM);
   yield* configWrite(host, bdf, COMMAND, COMMAND_INTX_DISABLE, LOWER_HALF);
@@ -153,8 +149,28 @@ function failure(problem: EnumerationProblem): EnumerationResult {
   return { ok: false, problem };
 }
 
+/**
+ * Vendor and device ID of a function, as one word, once it is ready: within 60 s unless said otherwise. A
+ * function with another header than type 0 is a problem.
+ */
+export function* identifyFunction(
+  host: SoftHost,
+  bdf: number,
+  slotName: string,
+  readyTimeoutNs = 60e9,
+): Task<number | EnumerationProblem> {
+  const identity = yield* waitUntilReady(host, bdf, slotName, readyTimeoutNs);
+  if (typeof identity !== 'number') return identity;
+  const headerType = ((yield* configRead(host, bdf, HEADER_TYPE)) >>> 16) & 0x7f;
+  if (headerType === 0) return identity;
+  return {
+    kind: 'config-error',
+    message: `${slotName} holds a function with header type ${headerType}, expected 0`,
+  };
+}
+
 /** Reads vendor and device ID until they are not "retry" (0x0001), with growing pauses. */
-export function* waitUntilReady(
+function* waitUntilReady(
   host: SoftHost,
   bdf: number,
   slotName: string,
@@ -193,7 +209,7 @@ function* setUpDeviceControl(
   capabilities: readonly PciCapability[],
   options: EnumerationOptions,
 ): Task<LinkSettings> {
-  const pcie = capabilities.find((c) => !c.extended && c.id === CAPABILITY_PCIE);
+  const pcie = standardCapability(capabilities, CAPABILITY_PCIE);
   // Without the capability there is nothing to set, and 128 bytes is what any function can take.
   if (pcie === undefined) return { maxPayloadBytes: 128, maxReadRequestBytes: 128 };
   const supported = yield* configRead(host, bdf, pcie.offset + DEVICE_CAPABILITIES);
@@ -225,21 +241,19 @@ function* setUpMsi(
   capabilities: readonly PciCapability[],
   virtualSlot: number,
 ): Task<PciMsi | undefined> {
-  const msi = capabilities.find((c) => !c.extended && c.id === CAPABILITY_MSI);
+  const msi = standardCapability(capabilities, CAPABILITY_MSI);
   if (msi === undefined) return undefined;
   const header = yield* configRead(host, bdf, msi.offset);
-  const wide = (header & MSI_64_BIT) !== 0;
-  // Values 6 and 7 of Multiple Message Capable are reserved.
-  const asked = 1 << Math.min(5, (header >>> 17) & 7);
+  const { vectors: asked, is64Bit, dataOffset } = msiShape(header);
   const vectors = Math.min(asked, MAX_VECTORS_GRANTED);
   const data = msiDataOf(virtualSlot, 0);
   yield* configWrite(host, bdf, msi.offset + 4, MSI_ADDRESS);
-  if (wide) yield* configWrite(host, bdf, msi.offset + 8, 0);
-  yield* configWrite(host, bdf, msi.offset + (wide ? 12 : 8), data, LOWER_HALF);
+  if (is64Bit) yield* configWrite(host, bdf, msi.offset + 8, 0);
+  yield* configWrite(host, bdf, msi.offset + dataOffset, data, LOWER_HALF);
   if ((header & MSI_MASKING) !== 0) {
-    yield* configWrite(host, bdf, msi.offset + (wide ? 16 : 12), 0);
+    yield* configWrite(host, bdf, msi.offset + dataOffset + 4, 0);
   }
   const enabled = (header & 0xff8f_ffff) | (Math.log2(vectors) << 20) | MSI_ENABLE;
-  yield* configWrite(host, bdf, msi.offset, enabled, 12);
+  yield* configWrite(host, bdf, msi.offset, enabled, UPPER_HALF);
   return { offset: msi.offset, address: MSI_ADDRESS, data, vectors };
 }

@@ -1,15 +1,17 @@
 /** Back to a function as it was before software touched it, as far as software can bring that about. */
+import {
+  BAR_COUNT,
+  BASE_ADDRESS_0,
+  COMMAND,
+  DEVICE_CONTROL,
+  LOWER_HALF,
+  UPPER_HALF,
+} from './function-registers.ts';
 import type { FunctionSurvey } from './function-survey.ts';
 import { configRead, configWrite } from './host-operations.ts';
 import type { SoftHost } from './root-complex.ts';
 import { sleep, type Task } from './task.ts';
 
-const COMMAND = 0x04;
-const BASE_ADDRESS_0 = 0x10;
-const BAR_COUNT = 6;
-const LOWER_HALF = 3;
-const UPPER_HALF = 12;
-const DEVICE_CONTROL = 0x08;
 const INITIATE_FUNCTION_LEVEL_RESET = 1 << 15;
 /** 6.6.2: software waits so long before it uses the function again. */
 const FUNCTION_LEVEL_RESET_NS = 100e6;

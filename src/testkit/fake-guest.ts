@@ -6,19 +6,21 @@ import type { VirtualClock } from '#base/virtual-clock';
 import { IRQ_MSI } from '#vfio-user/irq-info';
 import { REGION_CONFIG } from '#vfio-user/region-info';
 import type { DeviceClient, ServedDevice } from '#vfio-user/served-device';
-import { HostRig } from './host-rig.ts';
+
+/** Longer than any access takes. */
+const PATIENCE_NS = 60e9;
 
 export class FakeGuest implements DeviceClient {
+  readonly device: ServedDevice;
   /** Vectors of MSI, oldest first. */
   readonly vectors: number[] = [];
   /** Levels of INTx, oldest first. */
   readonly levels: boolean[] = [];
-  readonly #device: ServedDevice;
   readonly #clock: VirtualClock;
 
   /** Connected from here on. */
   constructor(device: ServedDevice, clock: VirtualClock) {
-    this.#device = device;
+    this.device = device;
     this.#clock = clock;
     device.attached(clock.now(), this);
   }
@@ -26,13 +28,13 @@ export class FakeGuest implements DeviceClient {
   /** The bytes of a read in hexadecimal, once they are there. */
   read(region: number, offset: number, count: number): string {
     const answer = this.startRead(region, offset, count);
-    if (!this.#clock.runWhile(() => answer.hex === undefined)) throw new Error('no answer');
+    this.#wait(() => answer.hex !== undefined);
     return answer.hex ?? '';
   }
 
   startRead(region: number, offset: number, count: number): { hex: string | undefined } {
     const answer: { hex: string | undefined } = { hex: undefined };
-    this.#device.read(this.#clock.now(), {
+    this.device.read(this.#clock.now(), {
       region,
       offset,
       count,
@@ -45,11 +47,17 @@ export class FakeGuest implements DeviceClient {
     return answer;
   }
 
+  /** Writes bytes given in hexadecimal, until it is done. */
+  write(region: number, offset: number, hex: string): void {
+    const answer = this.startWrite(region, offset, hex);
+    this.#wait(() => answer.isDone);
+  }
+
   /** Says whether it is done. The bytes are others as soon as this returns. */
   startWrite(region: number, offset: number, hex: string): { isDone: boolean } {
     const answer = { isDone: false };
     const bytes = new Uint8Array(Buffer.from(hex, 'hex'));
-    this.#device.write(this.#clock.now(), {
+    this.device.write(this.#clock.now(), {
       region,
       offset,
       count: bytes.length,
@@ -64,31 +72,24 @@ export class FakeGuest implements DeviceClient {
     return answer;
   }
 
-  configRead32(register: number): number {
-    const bytes = Buffer.from(this.read(REGION_CONFIG, register, 4), 'hex');
-    return bytes.readUInt32LE(0);
-  }
-
   /** Until it is done. */
   configWrite(register: number, value: number, bytes: 1 | 2 | 4 = 4): void {
     const word = Buffer.alloc(4);
     word.writeUInt32LE(value);
-    const hex = word.subarray(0, bytes).toString('hex');
-    const answer = this.startWrite(REGION_CONFIG, register, hex);
-    if (!this.#clock.runWhile(() => !answer.isDone)) throw new Error('never done');
+    this.write(REGION_CONFIG, register, word.subarray(0, bytes).toString('hex'));
   }
 
   /** As DEVICE_RESET; the time it took. */
   reset(): number {
     const from = this.#clock.now();
     let isDone = false;
-    this.#device.reset(from, {
+    this.device.reset(from, {
       done: () => {
         isDone = true;
       },
       fail: refuse,
     });
-    if (!this.#clock.runWhile(() => !isDone)) throw new Error('never done');
+    this.#wait(() => isDone);
     return this.#clock.now() - from;
   }
 
@@ -114,17 +115,15 @@ export class FakeGuest implements DeviceClient {
   }
 
   disconnect(): void {
-    this.#device.detached(this.#clock.now(), 'the VM has ended');
+    this.device.detached(this.#clock.now(), 'the VM has ended');
+  }
+
+  #wait(isDone: () => boolean): void {
+    const untilNs = this.#clock.now() + PATIENCE_NS;
+    if (!this.#clock.runWhile(() => !isDone(), untilNs)) throw new Error('no answer');
   }
 }
 
 function refuse(_now: number, errno: number): void {
   throw new Error(`failed with ${errno}`);
-}
-
-/** A `HostRig` whose own software leaves functions alone. */
-export function rigWithoutSoftware(slots = 1): HostRig {
-  const rig = new HostRig({ slots, maxPayloadBytes: 256 });
-  rig.hotPlug.slotChanged = (): void => {};
-  return rig;
 }

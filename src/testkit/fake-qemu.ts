@@ -6,10 +6,10 @@
 import type { Nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import { DmaRegion } from '#vfio-user/dma-map';
-import { REGION_CONFIG } from '#vfio-user/region-info';
-import type { DeviceClient, ServedDevice } from '#vfio-user/served-device';
+import type { ServedDevice } from '#vfio-user/served-device';
 import type { QmpConnectionUser } from '#vm/qmp-connection';
 import type { QmpAnswer, QmpDone } from '#vm/qmp-session';
+import { FakeGuest } from './fake-guest.ts';
 
 export interface FakePort {
   bus: number;
@@ -17,110 +17,32 @@ export interface FakePort {
   prefetchable: readonly [base: number, limit: number];
 }
 
-/** A device QEMU has, and what its driver in QEMU does with the server. */
-export class QemuDevice {
-  readonly device: ServedDevice | undefined;
-  readonly bus: string;
-  /** MSI vectors fired, and levels of INTx, as they came. */
-  readonly fired: string[] = [];
+/** A device QEMU has, and its guest. */
+export class QemuDevice extends FakeGuest {
   isLeaving = false;
-  #isAttached = false;
+  readonly #memory: readonly DmaRegion[];
   readonly #clock: VirtualClock;
 
-  constructor(clock: VirtualClock, bus: string, device: ServedDevice | undefined) {
+  /** `memory` is lent to it as long as it is there. */
+  constructor(device: ServedDevice, clock: VirtualClock, memory: readonly DmaRegion[]) {
+    super(device, clock);
     this.#clock = clock;
-    this.bus = bus;
-    this.device = device;
+    this.#memory = memory;
+    for (const region of memory) device.memoryAdded?.(clock.now(), region);
   }
 
-  attach(memory: readonly DmaRegion[]): void {
-    const now = this.#clock.now();
-    const client: Partial<DeviceClient> = {
-      trigger: (index, vector) => this.fired.push(`irq ${index} vector ${vector}`),
-      setIntx: (level) => this.fired.push(`INTx ${level ? 'on' : 'off'}`),
-    };
-    this.#isAttached = true;
-    this.device?.attached(now, client as DeviceClient);
-    for (const region of memory) this.device?.memoryAdded?.(now, region);
-  }
-
-  /** Its connection ends. */
-  detach(memory: readonly DmaRegion[]): void {
-    if (!this.#isAttached) return;
-    this.#isAttached = false;
-    const now = this.#clock.now();
-    for (const region of memory) this.device?.memoryRemoved?.(now, region);
-    this.device?.detached(now, 'QEMU has closed it');
-  }
-
-  /** Reads `count` bytes; runs virtual time until they are there. */
-  read(region: number, offset: number, count: number): string {
-    let bytes: Uint8Array | undefined;
-    this.device?.read(this.#clock.now(), {
-      region,
-      offset,
-      count,
-      complete: (_now, from, at = 0) => {
-        bytes = from.slice(at, at + count);
-      },
-      fail: (_now, errno) => {
-        throw new Error(`errno ${errno}`);
-      },
-    });
-    this.#clock.runWhile(() => bytes === undefined, this.#clock.now() + 10e9);
-    if (bytes === undefined) throw new Error('a read without an answer');
-    return Buffer.from(bytes).toString('hex');
-  }
-
-  /** Writes bytes given in hexadecimal, lowest address first. */
-  write(region: number, offset: number, hex: string): void {
-    const bytes = Buffer.from(hex, 'hex');
-    let isDone = false;
-    this.device?.write(this.#clock.now(), {
-      region,
-      offset,
-      count: bytes.length,
-      bytes,
-      done: () => {
-        isDone = true;
-      },
-      fail: (_now, errno) => {
-        throw new Error(`errno ${errno}`);
-      },
-    });
-    this.#clock.runWhile(() => !isDone, this.#clock.now() + 10e9);
-    if (!isDone) throw new Error('a write without an answer');
-  }
-
-  writeRegister(register: number, value: number): void {
-    const word = Buffer.alloc(4);
-    word.writeUInt32LE(value >>> 0);
-    this.write(REGION_CONFIG, register, word.toString('hex'));
-  }
-
-  /** DEVICE_RESET; returns how long it took. */
-  reset(): number {
-    const before = this.#clock.now();
-    let tookNs: number | undefined;
-    this.device?.reset(before, {
-      done: (now) => {
-        tookNs = now - before;
-      },
-      fail: (_now, errno) => {
-        throw new Error(`errno ${errno}`);
-      },
-    });
-    this.#clock.runWhile(() => tookNs === undefined, before + 60e9);
-    return tookNs ?? Infinity;
+  override disconnect(): void {
+    for (const region of this.#memory) this.device.memoryRemoved?.(this.#clock.now(), region);
+    super.disconnect();
   }
 
   /** As firmware and kernels do: learns the size of each 64-bit BAR, then gives it its address. */
   place(bars: ReadonlyMap<number, number>): void {
     for (const [index, address] of bars) {
       const register = 0x10 + 4 * index;
-      for (const value of [0xffff_ffff, address % 2 ** 32]) this.writeRegister(register, value);
+      for (const value of [0xffff_ffff, address % 2 ** 32]) this.configWrite(register, value);
       for (const value of [0xffff_ffff, Math.floor(address / 2 ** 32)]) {
-        this.writeRegister(register + 4, value);
+        this.configWrite(register + 4, value);
       }
     }
   }
@@ -181,7 +103,7 @@ export class FakeQemu {
   /** QEMU ends: devices lose their clients, `isMonitorFirst` after the monitor was lost. */
   end(isMonitorFirst = false): void {
     if (isMonitorFirst) this.disconnect();
-    for (const one of this.devices.values()) one.detach(this.memory);
+    for (const one of this.devices.values()) one.disconnect();
     this.devices.clear();
     if (!isMonitorFirst) this.disconnect();
   }
@@ -195,7 +117,7 @@ export class FakeQemu {
     const one = this.devices.get(id);
     if (one === undefined) return;
     this.devices.delete(id);
-    one.detach(this.memory);
+    one.disconnect();
     this.event('DEVICE_DELETED', { device: id, path: `/machine/peripheral/${id}` });
   }
 
@@ -224,9 +146,12 @@ export class FakeQemu {
         return { ok: true, value: [{ bus: 0, devices: [...this.ports].map(bridge) }] };
       case 'device_add': {
         const { path } = args['socket'] as { path: string };
-        const one = new QemuDevice(this.#clock, String(args['bus']), this.served.get(path));
-        this.devices.set(id, one);
-        one.attach(this.memory);
+        const device = this.served.get(path);
+        if (device === undefined) {
+          const message = `Failed to connect to '${path}'`;
+          return { ok: false, kind: 'GenericError', message };
+        }
+        this.devices.set(id, new QemuDevice(device, this.#clock, this.memory));
         return { ok: true, value: {} };
       }
       case 'device_del': {

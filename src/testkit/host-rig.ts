@@ -92,3 +92,10 @@ export class HostRig {
     this.clock.runUntil(this.now + durationNs);
   }
 }
+
+/** A `HostRig` whose own software leaves functions alone. */
+export function rigWithoutSoftware(slots = 1): HostRig {
+  const rig = new HostRig({ slots });
+  rig.hotPlug.slotChanged = (): void => {};
+  return rig;
+}

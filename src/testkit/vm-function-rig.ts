@@ -3,7 +3,8 @@ import { surveyFunction } from '#host/function-survey';
 import type { VirtualPort } from '#host/virtual-port';
 import { VmFunction } from '#agent/daemon/vm-function';
 import { FakeFunction } from './fake-function.ts';
-import { FakeGuest, rigWithoutSoftware } from './fake-guest.ts';
+import { FakeGuest } from './fake-guest.ts';
+import { rigWithoutSoftware } from './host-rig.ts';
 
 export interface VmFunctionRigOptions {
   readonly flr?: boolean;

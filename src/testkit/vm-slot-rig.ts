@@ -5,7 +5,8 @@ import { VmSlot } from '#agent/daemon/vm-slot';
 import type { QmpDone } from '#vm/qmp-session';
 import type { ServedDevice } from '#vfio-user/served-device';
 import { FakeFunction, type FakeFunctionOptions } from './fake-function.ts';
-import { FakeGuest, rigWithoutSoftware } from './fake-guest.ts';
+import { FakeGuest } from './fake-guest.ts';
+import { rigWithoutSoftware } from './host-rig.ts';
 
 const MIB = 2 ** 20;
 /** What a survey and all else that takes no waiting is through by. */

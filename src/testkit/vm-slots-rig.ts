@@ -119,6 +119,6 @@ export class VmSlotsRig {
   place(slot = 0, address = PREFETCHABLE_BASE + slot * 256 * MIB): void {
     const device = this.qemu.device(slot);
     device.place(new Map([[0, address]]));
-    device.writeRegister(0x04, 0x0006);
+    device.configWrite(0x04, 0x0006);
   }
 }
