@@ -1,9 +1,7 @@
 /** Virtual ports of a VM whose guest has not set them up yet: no windows, and buses of their own till then. */
 import type { VirtualPortOptions } from '#host/virtual-port';
-import type { VirtualPort } from '#host/virtual-port';
 
 const MIB = 2 ** 20;
-const EMPTY = { base: MIB, limit: MIB - 1 };
 /** Guests number buses from the first. */
 const LAST_BUS = 255;
 
@@ -15,8 +13,4 @@ export function unknownPorts(count: number): VirtualPortOptions[] {
     prefetchableBase: MIB,
     prefetchableBytes: 0,
   }));
-}
-
-export function unknownRouting(index: number): VirtualPort['routing'] {
-  return { secondaryBus: LAST_BUS - index, nonPrefetchable: EMPTY, prefetchable: EMPTY };
 }

@@ -3,17 +3,15 @@
  * QEMU, for the guest sets them.
  */
 import type { Clock } from '#base/clock';
-import { formatBdf, type Nanos } from '#base/units';
+import type { Nanos } from '#base/units';
 import type { HostListener, SoftHost } from '#host/root-complex';
-import type { VirtualPort } from '#host/virtual-port';
 import type { RootSide } from '#pcie/root-port';
-import { type RootPort, rootPortsOf } from '#vm/pci-topology';
 import { QmpConnection, type QmpConnectionUser } from '#vm/qmp-connection';
 import type { QmpDone, QmpRefusal } from '#vm/qmp-session';
 import type { Logger } from './logger.ts';
 import type { SlotProblem, SlotSoftware, UsedFunction } from './slot-software.ts';
-import { unknownRouting } from './unknown-ports.ts';
 import type { VmHotplug } from './vm-device.ts';
+import { VmPorts } from './vm-ports.ts';
 import { type Serve, VmSlot, type VmSlotOptions } from './vm-slot.ts';
 
 export interface VmPlace {
@@ -48,6 +46,7 @@ const QUIET_NS = 20e9;
 export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   readonly #options: VmSlotsOptions;
   readonly #slots: readonly VmSlot[];
+  readonly #ports: VmPorts;
   readonly #monitor: Pick<QmpConnection, 'execute' | 'stop'>;
   #isConnected = false;
   /** Counts connections, gained and lost: what belongs to another one is not heeded. */
@@ -57,9 +56,8 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   #cancelLook: (() => void) | undefined;
   #looksUntilNs = 0;
   #quietUntilNs = 0;
-  readonly #missing = new Set<string>();
 
-  /** Ports of `soft` are those of `portOptions`. */
+  /** Ports of `soft` are of `unknownPorts`. */
   constructor(options: VmSlotsOptions) {
     this.#options = options;
     const { soft, proxy, rootPorts, socketPrefix, serve, log, settle } = options;
@@ -81,6 +79,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
           },
         }),
     );
+    this.#ports = new VmPorts(soft.ports, rootPorts, log);
     soft.addListener(this);
     const { qmp: path, clock } = options;
     const monitor = options.monitor ?? ((user) => new QmpConnection({ path, clock, user }));
@@ -133,10 +132,8 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   }
 
   noteAt(slot: number): string | undefined {
-    const rootPort = this.#options.rootPorts[slot] ?? '';
     if (!this.#isConnected) return `QEMU is not connected: ${this.#whyNot}`;
-    if (this.#missing.has(rootPort)) return noSuchPort(rootPort);
-    return this.#slots[slot]?.note;
+    return this.#ports.problemOf(slot) ?? this.#slots[slot]?.note;
   }
 
   leave(now: Nanos, slot: number, done: (now: Nanos) => void): boolean {
@@ -246,53 +243,15 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   }
 
   #apply(now: Nanos, answer: unknown): void {
-    const { soft, rootPorts, log } = this.#options;
-    const found = rootPortsOf(answer);
-    const changed: VmSlot[] = [];
-    for (const [index, port] of soft.ports.entries()) {
-      const name = rootPorts[index] ?? '';
-      const there = found.get(name);
-      if (there === undefined && !this.#missing.has(name)) log.error({}, noSuchPort(name));
-      if (there === undefined) this.#missing.add(name);
-      else this.#missing.delete(name);
-      const slot = this.#slots[index] as VmSlot;
-      const hadWindows = slot.hasWindows;
-      if (!setRouting(port, there, index)) continue;
-      changed.push(slot);
-      // Those there are when QEMU is connected to may be from long ago.
-      if (this.#isConnected && !hadWindows && slot.hasWindows) this.#quietUntilNs = now + QUIET_NS;
-    }
+    const had = this.#slots.map(({ hasWindows }) => hasWindows);
+    const changed = this.#ports.take(answer);
     if (changed.length === 0) return;
-    log.info(
-      { ports: soft.ports.map(({ routing }) => formatBdf(routing.secondaryBus << 8)) },
-      'buses of the guest',
-    );
+    const isNew = changed.some((slot) => had[slot] === false && this.#slots[slot]?.hasWindows);
+    // Those there are when QEMU is connected to may be from long ago.
+    if (this.#isConnected && isNew) this.#quietUntilNs = now + QUIET_NS;
     this.#options.onRouting(now);
-    for (const slot of changed) slot.routingChanged(now);
+    for (const slot of changed) this.#slots[slot]?.routingChanged(now);
   }
-}
-
-/** Returns whether anything is another now. A guest that has given no bus yet leaves the port without windows. */
-function setRouting(port: VirtualPort, there: RootPort | undefined, index: number): boolean {
-  const before = JSON.stringify(port.routing);
-  const isKnown = there !== undefined && there.secondaryBus > 0;
-  port.setRouting(
-    isKnown
-      ? {
-          secondaryBus: there.secondaryBus,
-          nonPrefetchable: there.nonPrefetchable,
-          prefetchable: there.prefetchable,
-        }
-      : unknownRouting(index),
-  );
-  return JSON.stringify(port.routing) !== before;
-}
-
-function noSuchPort(name: string): string {
-  return (
-    `QEMU has no root port ${name}: start it with -device pcie-root-port,id=${name},bus=pcie.0,chassis=N,slot=N,` +
-    'mem-reserve=32M,pref64-reserve=256M'
-  );
 }
 
 function namesOf(answer: unknown): string[] {
