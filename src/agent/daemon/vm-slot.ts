@@ -9,13 +9,13 @@
  */
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
-import { type FunctionSurvey, surveyFunction } from '#host/function-survey';
+import type { FunctionSurvey, SurveyResult } from '#host/function-survey';
 import type { SoftHost } from '#host/root-complex';
-import { TaskScope } from '#host/task';
 import type { VirtualPort } from '#host/virtual-port';
 import type { ServedDevice } from '#vfio-user/served-device';
 import type { Logger } from './logger.ts';
 import type { SlotProblem, UsedFunction } from './slot-software.ts';
+import { SlotSurvey } from './slot-survey.ts';
 import { VmDevice, type VmHotplug } from './vm-device.ts';
 import { VmFunction, type VmFunctionOptions } from './vm-function.ts';
 import { fitWindows } from './window-fit.ts';
@@ -45,9 +45,8 @@ const VM_GONE: SlotProblem = {
 export class VmSlot {
   readonly #options: VmSlotOptions;
   readonly #device: VmDevice;
-  #scope: TaskScope | undefined;
+  readonly #surveying: SlotSurvey;
   #survey: FunctionSurvey | undefined;
-  #surveyedBus = 0;
   #problem: SlotProblem | undefined;
   /** What QEMU's device is served by; `undefined` for one that was there before this process. */
   #served: { readonly fn: VmFunction; readonly server: { close(): void } } | undefined;
@@ -59,12 +58,17 @@ export class VmSlot {
 
   constructor(options: VmSlotOptions) {
     this.#options = options;
-    const { port, rootPort, vm, log, settle, onChanged } = options;
+    const { soft, port, rootPort, vm, log, settle, onChanged } = options;
+    this.#surveying = new SlotSurvey({
+      soft,
+      port,
+      onEnd: (now, result) => this.#surveyed(now, result),
+    });
     this.#device = new VmDevice({
       virtualSlot: port.virtualSlot,
       rootPort,
       vm,
-      tasks: options.soft.tasks,
+      tasks: soft.tasks,
       log,
       settle,
       onGone: (now) => this.removed(now),
@@ -141,45 +145,28 @@ export class VmSlot {
   /** The link of the slot came up or went down. */
   linkChanged(now: Nanos, active: boolean, surprise: boolean): void {
     if (active) {
-      this.#look(now);
+      this.#surveying.start(now);
       return;
     }
-    const { virtualSlot } = this.#options.port;
     const how = surprise ? 'without notice' : 'as asked';
-    const scope = this.#scope;
-    this.#scope = undefined;
     this.#survey = undefined;
     this.#problem = undefined;
     this.#hasLeft = false;
     this.#served?.fn.end();
+    const { virtualSlot } = this.#options.port;
     const message = `the function in virtual slot ${virtualSlot} was removed (${how})`;
-    scope?.end(now, new DxpuError('unavailable', message));
+    this.#surveying.stop(now, message);
     this.#advance(now);
   }
 
-  /** Surveys what is there. */
-  #look(now: Nanos): void {
-    const { soft, port, log } = this.#options;
-    const { virtualSlot } = port;
-    const scope = new TaskScope(`slot ${virtualSlot}`);
-    this.#scope = scope;
-    this.#surveyedBus = port.routing.secondaryBus;
-    const survey = surveyFunction(soft, virtualSlot, this.#surveyedBus << 8);
-    soft.tasks.run(
-      now,
-      survey,
-      (then, outcome) => {
-        if (this.#scope !== scope) return;
-        if (!outcome.ok) throw outcome.error;
-        if (outcome.value.ok) this.#survey = outcome.value.survey;
-        else this.#setProblem(outcome.value.problem);
-        if (this.#survey?.hasMsix === true) {
-          log.info({ slot: virtualSlot }, 'MSI-X of the function is hidden from the guest');
-        }
-        this.#advance(then);
-      },
-      scope,
-    );
+  #surveyed(now: Nanos, result: SurveyResult): void {
+    const { port, log } = this.#options;
+    if (result.ok) this.#survey = result.survey;
+    else this.#setProblem(result.problem);
+    if (this.#survey?.hasMsix === true) {
+      log.info({ slot: port.virtualSlot }, 'MSI-X of the function is hidden from the guest');
+    }
+    this.#advance(now);
   }
 
   interrupt(data: number): void {
@@ -236,15 +223,11 @@ export class VmSlot {
   /** Windows or bus of the port have changed. */
   routingChanged(now: Nanos): void {
     if (this.#problem?.kind === 'no-space') this.#problem = undefined;
-    const scope = this.#scope;
-    const { secondaryBus } = this.#options.port.routing;
-    const isSurveyed = scope === undefined || this.#survey !== undefined;
-    if (!isSurveyed && secondaryBus !== this.#surveyedBus) {
-      // On another bus it has found, or will find, nothing.
-      this.#scope = undefined;
+    if (this.#survey === undefined && this.#surveying.isElsewhere) {
       this.#problem = undefined;
-      scope.end(now, new DxpuError('unavailable', `the bus has become ${secondaryBus}`));
-      this.#look(now);
+      const { secondaryBus } = this.#options.port.routing;
+      this.#surveying.stop(now, `the bus has become ${secondaryBus}`);
+      this.#surveying.start(now);
     }
     this.#advance(now);
   }
