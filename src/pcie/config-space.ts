@@ -244,13 +244,7 @@ export class ConfigSpace {
 
   /** Offset of the first capability with this ID in the standard list, or 0. */
   findCapability(id: number): number {
-    let offset = this.read32(CAPABILITIES_POINTER) & 0xfc;
-    while (offset !== 0) {
-      const header = this.read32(offset);
-      if ((header & 0xff) === id) return offset;
-      offset = (header >>> 8) & 0xfc;
-    }
-    return 0;
+    return findCapability((register) => this.read32(register), id);
   }
 
   /** Offset of the first extended capability with this ID, or 0. */
@@ -274,6 +268,17 @@ export class ConfigSpace {
     this.#resetWords[index] = (this.#resetWords[index] as number) | bits;
     this.#words[index] = (this.#words[index] as number) | bits;
   }
+}
+
+/** Offset of the first capability with this ID in the standard list of whatever `read32` reads, or 0. */
+export function findCapability(read32: (register: number) => number, id: number): number {
+  let offset = read32(CAPABILITIES_POINTER) & 0xfc;
+  while (offset !== 0) {
+    const header = read32(offset);
+    if ((header & 0xff) === id) return offset;
+    offset = (header >>> 8) & 0xfc;
+  }
+  return 0;
 }
 
 function wordIndex(register: number): number {

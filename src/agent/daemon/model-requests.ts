@@ -3,6 +3,7 @@ import { copyBytes } from '#base/copy-bytes';
 import type { Nanos } from '#base/units';
 import { readChunk, setMemoryRead, setMemoryWrite, writeChunk } from '#pcie/split';
 import { CompletionStatus, resetTlp, Tlp, TlpKind } from '#pcie/tlp';
+import { registersOf, type RegisterWrite } from './config-span.ts';
 
 /** The function's place below the root port: bus 1, device 0. */
 const BDF = 0x0100;
@@ -77,7 +78,7 @@ export class ModelRequests {
   /** Reads any span of configuration space. False: too much at once. */
   readConfig(now: Nanos, offset: number, bytes: Uint8Array, ended: Ended): boolean {
     const end = offset + bytes.length;
-    const registers = wordsOf(offset, end);
+    const registers = registersOf(offset, bytes.length);
     if (this.#pending.size + registers.length > MAX_TAGS) return false;
     const access: Access = { left: registers.length, ended };
     for (const register of registers) {
@@ -90,38 +91,20 @@ export class ModelRequests {
     return true;
   }
 
-  /** Writes those bytes of a span that `isOn` picks by their offset. False: too much at once. */
-  writeConfig(
-    now: Nanos,
-    offset: number,
-    bytes: Uint8Array,
-    isOn: (offset: number) => boolean,
-    ended: Ended,
-  ): boolean {
-    const end = offset + bytes.length;
-    const registers = wordsOf(offset, end);
-    if (this.#pending.size + registers.length > MAX_TAGS) return false;
-    const access: Access = { left: registers.length, ended };
-    for (const register of registers) {
-      let enables = 0;
-      for (let lane = 0; lane < 4; lane++) {
-        const at = register + lane;
-        if (at < offset || at >= end || !isOn(at)) continue;
-        this.#word[lane] = bytes[at - offset] as number;
-        enables |= 1 << lane;
-      }
-      const pending = { access, bytes: undefined, at: 0, end: 0, skip: 0 };
-      const tlp = configRequest(TlpKind.CfgWr0, register, enables, this.#open(pending));
-      this.#send(now, tlp);
+  /** False: too much at once. */
+  writeConfig(now: Nanos, writes: readonly RegisterWrite[], ended: Ended): boolean {
+    if (this.#pending.size + writes.length > MAX_TAGS) return false;
+    const access: Access = { left: writes.length, ended };
+    for (const { register, value, byteEnables } of writes) {
+      const tag = this.#open({ access, bytes: undefined, at: 0, end: 0, skip: 0 });
+      const tlp = configRequest(TlpKind.CfgWr0, register, byteEnables, tag);
+      new DataView(this.#word.buffer).setUint32(0, value, true);
+      tlp.payload = this.#word;
+      tlp.payloadBytes = 4;
+      this.#receive(now, tlp);
     }
+    if (writes.length === 0) ended(now);
     return true;
-  }
-
-  setConfig(now: Nanos, register: number, value: number): void {
-    new DataView(this.#word.buffer).setUint32(0, value, true);
-    const access: Access = { left: 1, ended: () => {} };
-    const pending = { access, bytes: undefined, at: 0, end: 0, skip: 0 };
-    this.#send(now, configRequest(TlpKind.CfgWr0, register, 15, this.#open(pending)));
   }
 
   /** A completion of the model; one that answers nothing is dropped. */
@@ -153,12 +136,6 @@ export class ModelRequests {
     }
   }
 
-  #send(now: Nanos, tlp: Tlp): void {
-    tlp.payload = this.#word;
-    tlp.payloadBytes = 4;
-    this.#receive(now, tlp);
-  }
-
   #ended(now: Nanos, access: Access): void {
     access.left--;
     if (access.left === 0) access.ended(now);
@@ -169,11 +146,6 @@ export class ModelRequests {
     this.#pending.set(this.#tag, pending);
     return this.#tag;
   }
-}
-
-function wordsOf(offset: number, end: number): number[] {
-  const first = offset & ~3;
-  return Array.from({ length: Math.ceil((end - first) / 4) }, (_, index) => first + 4 * index);
 }
 
 function configRequest(

@@ -10,11 +10,12 @@
 import { type Clock, TimerDriver, type Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
 import type { DeviceModel } from '#devices/device-model';
-import type { BarSpec } from '#pcie/bar';
 import { byteEnablesAt } from '#pcie/completion';
+import { CONFIG_SPACE_BYTES, findCapability, INTERRUPT_LINE } from '#pcie/config-space';
 import type { DevicePort } from '#pcie/device';
 import { MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } from '#pcie/intx';
-import { MSI_MESSAGE_ADDRESS, MSI_MESSAGE_DATA } from '#pcie/msi';
+import { MSI_CAPABILITY_ID, MSI_MESSAGE_ADDRESS, MSI_MESSAGE_DATA } from '#pcie/msi';
+import { DEVICE_CONTROL, PCIE_CAPABILITY_ID } from '#pcie/pcie-capability';
 import { FlowClass, hasSafeAddress, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
 import { IRQ_MSI } from '#vfio-user/irq-info';
 import { REGION_CONFIG } from '#vfio-user/region-info';
@@ -23,21 +24,16 @@ import type {
   DeviceClient,
   DeviceSpec,
   RegionRead,
-  RegionSpec,
   RegionWriteAccess,
   ResetAccess,
   ServedDevice,
 } from '#vfio-user/served-device';
+import { registerWrites } from './config-span.ts';
+import { functionSpec } from './function-spec.ts';
 import { ModelBars } from './model-bars.ts';
 import { ModelReads } from './model-reads.ts';
 import { ModelRequests } from './model-requests.ts';
-import { findCapability } from './model-capabilities.ts';
 
-const MSI_CAPABILITY = 0x05;
-const PCIE_CAPABILITY = 0x10;
-const DEVICE_CONTROL = 0x08;
-const INTERRUPT_LINE = 0x3c;
-const CONFIG_BYTES = 4096;
 /** Writes of the model that the client has not taken yet: above it the model waits. */
 const MAX_WRITE_BYTES = 2 ** 20;
 
@@ -68,20 +64,19 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     this.#requests = new ModelRequests((now, tlp) => model.receive(now, tlp));
     this.#reads = new ModelReads();
     this.#timer = new TimerDriver(clock, this);
-    this.#msi = findCapability(model, MSI_CAPABILITY);
-    this.#pcie = findCapability(model, PCIE_CAPABILITY);
+    const readConfig = (register: number): number => model.readConfig(register);
+    this.#msi = findCapability(readConfig, MSI_CAPABILITY_ID);
+    this.#pcie = findCapability(readConfig, PCIE_CAPABILITY_ID);
     const config = new Uint8Array(256);
     const view = new DataView(config.buffer);
-    for (let at = 0; at < config.length; at += 4) view.setUint32(at, model.readConfig(at), true);
-    const region = (sizeBytes: number): RegionSpec => ({ sizeBytes, read: true, write: true });
-    const bars = model.bars.map((bar: BarSpec) => [bar.index, region(bar.sizeBytes)] as const);
-    const hasPin = ((model.readConfig(INTERRUPT_LINE) >>> 8) & 0xff) !== 0;
-    this.spec = {
-      regions: new Map([...bars, [REGION_CONFIG, region(CONFIG_BYTES)]]),
-      irqs: { intx: hasPin ? 1 : 0, msi: this.#msiVectors, msix: 0, err: 0, req: 0 },
-      resettable: true,
+    for (let at = 0; at < config.length; at += 4) view.setUint32(at, readConfig(at), true);
+    this.spec = functionSpec({
+      bars: model.bars,
+      configBytes: CONFIG_SPACE_BYTES,
       config,
-    };
+      hasPin: ((readConfig(INTERRUPT_LINE) >>> 8) & 0xff) !== 0,
+      msiVectors: this.#msiVectors,
+    });
     model.plug(this);
     this.#restart(clock.now());
   }
@@ -121,12 +116,13 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
 
   write(now: Nanos, access: RegionWriteAccess): void {
     const { region, offset, bytes } = access;
-    const data = bytes.subarray(0, access.count);
     const began = this.#within(now, () => {
       if (region === REGION_CONFIG) {
-        const rest = this.#bars.note(offset, data);
-        return this.#requests.writeConfig(now, offset, data, rest, (then) => access.done(then));
+        const writes = registerWrites(offset, bytes, access.count);
+        const others = writes.filter((one) => !this.#bars.take(one));
+        return this.#requests.writeConfig(now, others, (then) => access.done(then));
       }
+      const data = bytes.subarray(0, access.count);
       this.#requests.writeMemory(now, this.#bars.addressOf(region) + offset, data);
       // Posted, as on a bus.
       access.done(now);
@@ -186,9 +182,7 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     this.#within(now, () => {
       this.#model.reset(now);
       this.#bars.reset();
-      for (const { register, value } of this.#bars.placement()) {
-        this.#requests.setConfig(now, register, value);
-      }
+      this.#requests.writeConfig(now, this.#bars.placement(), () => {});
     });
   }
 

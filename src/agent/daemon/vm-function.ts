@@ -8,6 +8,8 @@ import { resetFunction } from '#host/function-reset';
 import type { FunctionSurvey } from '#host/function-survey';
 import type { SoftHost } from '#host/root-complex';
 import type { VirtualPort } from '#host/virtual-port';
+import { BAR_COUNT, barRegister } from '#pcie/bar';
+import { COMMAND } from '#pcie/config-space';
 import type { DmaRegion } from '#vfio-user/dma-map';
 import { IRQ_MSI } from '#vfio-user/irq-info';
 import { REGION_CONFIG } from '#vfio-user/region-info';
@@ -15,19 +17,15 @@ import type {
   DeviceClient,
   DeviceSpec,
   RegionRead,
-  RegionSpec,
   RegionWriteAccess,
   ResetAccess,
   ServedDevice,
 } from '#vfio-user/served-device';
+import { registersOf, registerWrites } from './config-span.ts';
+import { functionSpec } from './function-spec.ts';
+import { GuestRegisters } from './guest-registers.ts';
 import type { Logger } from './logger.ts';
 import { type SlotMemory, VmMemory } from './vm-memory.ts';
-
-const COMMAND = 0x04;
-const BASE_ADDRESS_0 = 0x10;
-const BAR_COUNT = 6;
-const ALL_ONES = 0xffff_ffff;
-const TWO_TO_32 = 0x1_0000_0000;
 
 export interface VmFunctionOptions {
   readonly soft: SoftHost;
@@ -35,7 +33,7 @@ export interface VmFunctionOptions {
   readonly proxy: SlotMemory;
   readonly survey: FunctionSurvey;
   readonly log: Logger;
-  /** A BAR was written, or the VM has come or gone. */
+  /** A BAR or Command was written, or the VM has come or gone. */
   readonly onChanged: (now: Nanos) => void;
   /** Sends what a turn has caused. */
   readonly settle: () => void;
@@ -47,14 +45,10 @@ export class VmFunction implements ServedDevice {
   readonly #options: VmFunctionOptions;
   readonly #soft: SoftHost;
   readonly #port: VirtualPort;
-  /** As the guest wrote them; by BAR, with the flags in their low bits left out. */
-  readonly #bars = new Uint32Array(BAR_COUNT);
-  /** Of a memory BAR that is `mem64`, its upper half is the BAR after it. */
-  readonly #isWide: readonly boolean[];
+  readonly #registers: GuestRegisters;
   readonly #word = new Uint8Array(4);
   readonly #wordView = new DataView(this.#word.buffer);
   readonly #memory: VmMemory;
-  #msiData = 0;
   #client: DeviceClient | undefined;
   #isGone = false;
 
@@ -65,19 +59,8 @@ export class VmFunction implements ServedDevice {
     this.#soft = options.soft;
     this.#port = options.port;
     this.#memory = new VmMemory(options.proxy, options.port.virtualSlot, options.log);
-    this.#isWide = Array.from({ length: BAR_COUNT }, (_, index) =>
-      survey.bars.some((bar) => bar.index === index && bar.kind === 'mem64'),
-    );
-    const region = (sizeBytes: number): RegionSpec => ({ sizeBytes, read: true, write: true });
-    this.spec = {
-      regions: new Map([
-        ...survey.bars.map((bar) => [bar.index, region(bar.sizeBytes)] as const),
-        [REGION_CONFIG, region(survey.configBytes)],
-      ]),
-      irqs: { intx: survey.hasPin ? 1 : 0, msi: survey.msi?.vectors ?? 0, msix: 0, err: 0, req: 0 },
-      resettable: true,
-      config: survey.config,
-    };
+    this.#registers = new GuestRegisters(survey);
+    this.spec = functionSpec({ ...survey, msiVectors: survey.msi?.vectors ?? 0 });
   }
 
   /** QEMU is connected to it. */
@@ -92,7 +75,7 @@ export class VmFunction implements ServedDevice {
   get placedBars(): { index: number; address: number; sizeBytes: number }[] | undefined {
     const placed = this.survey.bars.map(({ index, sizeBytes }) => ({
       index,
-      address: this.#baseOf(index),
+      address: this.#registers.addressOf(index),
       sizeBytes,
     }));
     const isPlaced = ({ address, sizeBytes }: { address: number; sizeBytes: number }): boolean =>
@@ -114,7 +97,7 @@ export class VmFunction implements ServedDevice {
   interrupt(data: number): void {
     if (this.#isGone) return;
     const { msi } = this.survey;
-    const vector = data - this.#msiData;
+    const vector = data - this.#registers.msiData;
     if (msi !== undefined && vector >= 0 && vector < msi.vectors) {
       this.#client?.trigger(IRQ_MSI, vector);
     }
@@ -131,23 +114,18 @@ export class VmFunction implements ServedDevice {
 
   detached(now: Nanos): void {
     this.#client = undefined;
-    this.#bars.fill(0);
-    this.#msiData = 0;
+    this.#registers.reset();
     this.#options.onChanged(now);
   }
 
   read(now: Nanos, access: RegionRead): void {
     const { region, offset, count } = access;
-    if (this.#isGone) {
-      access.complete(now, new Uint8Array(count).fill(0xff));
-      return;
-    }
-    if (region === REGION_CONFIG) {
+    if (!this.#isGone && region === REGION_CONFIG) {
       this.#readConfig(now, access);
       return;
     }
-    const address = this.#baseOf(region) + offset;
-    if (!this.#port.forwards(address, count)) {
+    const address = this.#registers.addressOf(region) + offset;
+    if (this.#isGone || !this.#port.forwards(address, count)) {
       access.complete(now, new Uint8Array(count).fill(0xff));
       return;
     }
@@ -164,16 +142,12 @@ export class VmFunction implements ServedDevice {
 
   write(now: Nanos, access: RegionWriteAccess): void {
     const { region, offset, count, bytes } = access;
-    if (this.#isGone) {
-      access.done(now);
-      return;
-    }
-    if (region === REGION_CONFIG) {
+    if (!this.#isGone && region === REGION_CONFIG) {
       this.#writeConfig(now, access);
       return;
     }
-    const address = this.#baseOf(region) + offset;
-    if (!this.#port.forwards(address, count)) {
+    const address = this.#registers.addressOf(region) + offset;
+    if (this.#isGone || !this.#port.forwards(address, count)) {
       access.done(now);
       return;
     }
@@ -193,8 +167,7 @@ export class VmFunction implements ServedDevice {
       access.done(now);
       return;
     }
-    this.#bars.fill(0);
-    this.#msiData = 0;
+    this.#registers.reset();
     this.#soft.tasks.run(now, resetFunction(this.#soft, this.#bdf, this.survey), (then) => {
       access.done(then);
       this.#options.onChanged(then);
@@ -218,72 +191,33 @@ export class VmFunction implements ServedDevice {
     return this.#port.routing.secondaryBus << 8;
   }
 
-  #baseOf(bar: number): number {
-    const low = this.#bars[bar] ?? 0;
-    const high = this.#isWide[bar] === true ? (this.#bars[bar + 1] ?? 0) : 0;
-    // While a guest learns a size, the address is none.
-    return low >= 0xffff_fff0 || high === ALL_ONES ? 0 : high * TWO_TO_32 + low;
-  }
-
   /** All registers that the span touches, at once. */
   #readConfig(now: Nanos, access: RegionRead): void {
     const { offset, count } = access;
-    const first = offset & ~3;
-    const registers = Math.ceil((offset + count - first) / 4);
-    const bytes = new Uint8Array(4 * registers);
+    const registers = registersOf(offset, count);
+    const bytes = new Uint8Array(4 * registers.length);
     const view = new DataView(bytes.buffer);
-    let open = registers;
-    for (let index = 0; index < registers; index++) {
-      this.#soft.configRead(now, this.#bdf, first + 4 * index, (then, value) => {
+    let open = registers.length;
+    for (const [index, register] of registers.entries()) {
+      this.#soft.configRead(now, this.#bdf, register, (then, value) => {
         view.setUint32(4 * index, value, true);
         open--;
-        if (open === 0) access.complete(then, bytes, offset - first);
+        if (open === 0) access.complete(then, bytes, offset % 4);
       });
     }
   }
 
   #writeConfig(now: Nanos, access: RegionWriteAccess): void {
-    const { offset, count, bytes } = access;
-    const first = offset & ~3;
-    const registers = Math.ceil((offset + count - first) / 4);
-    let open = registers;
-    for (let index = 0; index < registers; index++) {
-      const register = first + 4 * index;
-      let value = 0;
-      let enables = 0;
-      for (let lane = 0; lane < 4; lane++) {
-        const at = register + lane - offset;
-        if (at < 0 || at >= count) continue;
-        value += (bytes[at] as number) * 2 ** (8 * lane);
-        enables |= 1 << lane;
-      }
-      this.#note(now, register, value, enables);
-      this.#soft.configWrite(now, this.#bdf, register, value, enables, (then) => {
+    const writes = registerWrites(access.offset, access.bytes, access.count);
+    let open = writes.length;
+    for (const { register, value, byteEnables } of writes) {
+      this.#registers.write(register, value, byteEnables);
+      const isBar = register >= barRegister(0) && register < barRegister(BAR_COUNT);
+      if (isBar || register === COMMAND) this.#options.onChanged(now);
+      this.#soft.configWrite(now, this.#bdf, register, value, byteEnables, (then) => {
         open--;
         if (open === 0) access.done(then);
       });
     }
   }
-
-  #note(now: Nanos, register: number, value: number, enables: number): void {
-    const { msi } = this.survey;
-    if (register >= BASE_ADDRESS_0 && register < BASE_ADDRESS_0 + 4 * BAR_COUNT) {
-      const bar = (register - BASE_ADDRESS_0) / 4;
-      const isUpper = bar > 0 && this.#isWide[bar - 1] === true;
-      const merged = merge(this.#bars[bar] as number, value, enables);
-      this.#bars[bar] = isUpper ? merged : merged & ~15;
-      this.#options.onChanged(now);
-    } else if (msi !== undefined && register === msi.dataOffset) {
-      this.#msiData = merge(this.#msiData, value, enables) & 0xffff;
-    } else if (register === COMMAND) {
-      this.#options.onChanged(now);
-    }
-  }
-}
-
-function merge(before: number, value: number, enables: number): number {
-  let mask = 0;
-  for (let lane = 0; lane < 4; lane++)
-    if ((enables & (1 << lane)) !== 0) mask |= 0xff << (8 * lane);
-  return ((before & ~mask) | (value & mask)) >>> 0;
 }
