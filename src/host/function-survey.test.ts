@@ -100,6 +100,15 @@ describe('a survey', () => {
     }
   });
 
+  // Its registers were once looked for in the first 256 bytes alone, and the host ended.
+  it('finds the registers of a capability that begins at the end of the first 256 bytes', () => {
+    const fn = new FakeFunction({ bars: [BAR0] });
+    fn.config.define(0x34, 0xfc, 0);
+    fn.config.define(0xfc, 0x10, 0);
+    fn.config.define(0x100, FLR, 0);
+    expect(surveyOf(fn)).toMatchObject({ configBytes: 4096, flrOffset: 0xfc, msi: undefined });
+  });
+
   it('has 256 bytes of configuration space, and no message, of a plain PCI function', () => {
     const fn = new FakeFunction({ bars: [BAR0] });
     fn.config.define(0x04, 0, 7);

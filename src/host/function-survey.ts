@@ -65,12 +65,13 @@ export function* surveyFunction(
   for (let register = 0; register < CONFIG_BYTES; register += 4) {
     view.setUint32(register, yield* configRead(host, bdf, register), true);
   }
+  const pcie = standardCapability(capabilities, CAPABILITY_PCIE);
+  const capable =
+    pcie === undefined ? 0 : yield* configRead(host, bdf, pcie.offset + DEVICE_CAPABILITIES);
   if (host.timeoutsOf(virtualSlot) !== timeoutsBefore) {
     const message = `${slotName}: config accesses were not answered in time`;
     return { ok: false, problem: { kind: 'no-answer', message } };
   }
-  const pcie = standardCapability(capabilities, CAPABILITY_PCIE);
-  const capable = pcie === undefined ? 0 : view.getUint32(pcie.offset + DEVICE_CAPABILITIES, true);
   return {
     ok: true,
     survey: {
