@@ -1,5 +1,7 @@
 /** Registers of a function that several parts touch (PCIe 5.0 base, 7.5.1, 7.5.3 and 7.7.1), as host software knows them. */
 export const COMMAND = 0x04;
+/** Alone: neither memory nor bus mastering, and no INTx. */
+export const COMMAND_INTX_DISABLE = 1 << 10;
 export const BASE_ADDRESS_0 = 0x10;
 export const BAR_COUNT = 6;
 

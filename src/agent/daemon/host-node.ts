@@ -81,8 +81,7 @@ export class HostNode {
     this.#clock = clock;
     this.soft = new SoftHost({ ...options.softHost, onDeadline: () => this.#turns.rearm() });
     const { soft } = this;
-    const hotPlug = vm === undefined ? this.#startHotPlug() : undefined;
-    this.#hotPlug = hotPlug;
+    this.#hotPlug = vm === undefined ? this.#startHotPlug() : undefined;
     this.proxy = new HostProxy({
       hostId: options.id,
       rootSide: vm === undefined ? soft : VmSlots.rootSide(soft, () => this.#vmSlots),
@@ -124,7 +123,7 @@ export class HostNode {
       onChanged: () => this.#turns.changed(),
     });
     this.plane = new HostPlane({
-      soft: this.soft,
+      soft,
       software: this.#software,
       proxy: this.proxy,
       links: this.#links,

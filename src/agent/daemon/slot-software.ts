@@ -1,25 +1,15 @@
 /** Who puts the functions of a host's virtual slots to use: this host's own software, or a VM. */
 import type { Nanos } from '#base/units';
+import { COMMAND, COMMAND_INTX_DISABLE, LOWER_HALF } from '#host/function-registers';
 import type { HotPlug } from '#host/hot-plug';
 import { configWrite } from '#host/host-operations';
 import type { SoftHost } from '#host/root-complex';
+import type { FunctionReport, HostSlotReport } from '#proto/agent-messages';
 
-export interface UsedFunction {
-  /** As the user sees it. */
-  readonly bdf: number;
-  readonly vendorId: number;
-  readonly deviceId: number;
-  readonly bars: readonly {
-    readonly index: number;
-    readonly address: number;
-    readonly sizeBytes: number;
-  }[];
-}
+/** A function as its user sees it; the live bits are the proxy's to know. */
+export type UsedFunction = Omit<FunctionReport, 'memoryEnable' | 'busMaster'>;
 
-export interface SlotProblem {
-  readonly kind: string;
-  readonly message: string;
-}
+export type SlotProblem = NonNullable<HostSlotReport['problem']>;
 
 export interface SlotSoftware {
   /** The function of a slot, once its BARs have their final addresses. */
@@ -34,11 +24,6 @@ export interface SlotSoftware {
    */
   leave(now: Nanos, slot: number, done: (now: Nanos) => void): boolean;
 }
-
-// Command register (7.5.1.1.3): neither memory nor bus mastering, and no INTx.
-const COMMAND = 0x04;
-const COMMAND_OFF = 1 << 10;
-const LOWER_HALF = 3;
 
 /** The software of a soft host: functions are set up by `HotPlug`, and switched off to leave. */
 export class SoftSlots implements SlotSoftware {
@@ -65,7 +50,7 @@ export class SoftSlots implements SlotSoftware {
   leave(now: Nanos, slot: number, done: (now: Nanos) => void): boolean {
     const fn = this.#hotPlug.functionAt(slot);
     if (fn === undefined) return false;
-    const switchOff = configWrite(this.#soft, fn.bdf, COMMAND, COMMAND_OFF, LOWER_HALF);
+    const switchOff = configWrite(this.#soft, fn.bdf, COMMAND, COMMAND_INTX_DISABLE, LOWER_HALF);
     this.#soft.tasks.run(now, switchOff, done);
     return true;
   }
