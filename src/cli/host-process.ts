@@ -1,4 +1,4 @@
-/** `dxpu host`: a host proxy with a soft host behind it, as a process. */
+/** `dxpu host`: a host proxy with a soft host or a VM behind it, as a process. */
 import { randomInt, randomUUID } from 'node:crypto';
 import * as path from 'node:path';
 import { z } from 'zod';

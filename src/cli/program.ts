@@ -136,7 +136,7 @@ function sizeOption(
 const PROCESS_TEXTS = {
   manager: 'run a manager: it owns the pool, and decides who gets which GPU nodes',
   box: 'run a box proxy with the devices of its configuration',
-  host: 'run a host proxy with a soft host behind it',
+  host: 'run a host proxy with a soft host or a VM behind it',
 } as const;
 
 function addProcesses(program: Command): void {
