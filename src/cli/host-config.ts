@@ -9,6 +9,7 @@ import type { TableError } from '#fabric/table-check';
 import type { SoftHostOptions } from '#host/root-complex';
 import type { PathToBox } from '#agent/daemon/link-to-box';
 import { unknownPorts } from '#agent/daemon/unknown-ports';
+import type { VmPlace } from '#agent/daemon/vm-slots';
 import { ConfigFile, type ConfigProblem, type FieldPath } from './config-file.ts';
 import * as schema from './config-schema.ts';
 import { type FixedPart, fixedPartOf } from './fixed-part.ts';
@@ -57,7 +58,7 @@ export const hostSchema = schema.fields({
   vm: schema
     .fields({
       qmp: z.string().min(1),
-      rootPorts: z.array(schema.name).min(1, 'needs at least one root port'),
+      rootPorts: z.array(schema.name),
     })
     .optional(),
   table: z
@@ -82,12 +83,7 @@ export const hostSchema = schema.fields({
 });
 
 /** As the command line or the file says it. */
-export interface VmOfHost {
-  /** QEMU's QMP socket. */
-  readonly qmp: string;
-  /** The root ports that are the virtual slots 0, 1 and so on. */
-  readonly rootPorts: readonly string[];
-}
+export type VmOfHost = Pick<VmPlace, 'qmp' | 'rootPorts'>;
 
 export interface HostConfig {
   readonly id: string;
