@@ -2,6 +2,7 @@
 import { DxpuError } from '#base/errors';
 import type { VmHotplug } from '#agent/daemon/vm-device';
 import { VmSlot } from '#agent/daemon/vm-slot';
+import type { VirtualPort } from '#host/virtual-port';
 import type { QmpDone } from '#vm/qmp-session';
 import type { ServedDevice } from '#vfio-user/served-device';
 import { FakeFunction, type FakeFunctionOptions } from './fake-function.ts';
@@ -53,6 +54,10 @@ export class VmSlotRig implements VmHotplug {
     });
   }
 
+  get port(): VirtualPort {
+    return this.host.ports[0] as VirtualPort;
+  }
+
   get slot(): VmSlot {
     return this.slots[0] as VmSlot;
   }
@@ -67,6 +72,34 @@ export class VmSlotRig implements VmHotplug {
 
   pass(durationNs: number): void {
     this.#rig.pass(durationNs);
+  }
+
+  /** QEMU's monitor is there, and says whether it has the slot's device. */
+  connect(hasDevice: boolean): void {
+    this.isConnected = true;
+    this.slot.connected(this.now, hasDevice);
+  }
+
+  disconnect(): void {
+    this.isConnected = false;
+    this.slot.disconnected(this.now);
+  }
+
+  /** The guest sets bus or windows of the slot's root port. */
+  setRouting(changes: Partial<VirtualPort['routing']>): void {
+    const { port } = this;
+    port.setRouting({ ...port.routing, ...changes });
+    this.slot.routingChanged(this.now);
+  }
+
+  /** Has the function leave; then, as the host's plane does it, it is out of the slot within the call. */
+  leave(): { readonly hasLeft: boolean } {
+    const leaving = { hasLeft: false };
+    this.slot.leave(this.now, () => {
+      leaving.hasLeft = true;
+      this.fabric.unplug(0, false);
+    });
+    return leaving;
   }
 
   addDevice(id: string, rootPort: string, socketPath: string, done: QmpDone): void {

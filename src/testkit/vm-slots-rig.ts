@@ -116,6 +116,15 @@ export class VmSlotsRig {
     return fn;
   }
 
+  /** Has the function of a slot leave. */
+  leave(slot = 0): { readonly hasLeft: boolean } {
+    const leaving = { hasLeft: false };
+    this.slots.leave(this.clock.now(), slot, () => {
+      leaving.hasLeft = true;
+    });
+    return leaving;
+  }
+
   place(slot = 0, address = PREFETCHABLE_BASE + slot * 256 * MIB): void {
     const device = this.qemu.device(slot);
     device.place(new Map([[0, address]]));

@@ -6,41 +6,42 @@ import type { SoftHost } from '#host/root-complex';
 import { TaskScope } from '#host/task';
 import type { VirtualPort } from '#host/virtual-port';
 
-export interface SlotSurveyOptions {
-  readonly soft: SoftHost;
-  readonly port: VirtualPort;
-  /** Not for a survey that was stopped. */
-  readonly onEnd: (now: Nanos, result: SurveyResult) => void;
-}
-
 export class SlotSurvey {
-  readonly #options: SlotSurveyOptions;
+  readonly #soft: SoftHost;
+  readonly #port: VirtualPort;
+  readonly #onEnd: (now: Nanos, result: SurveyResult) => void;
   #scope: TaskScope | undefined;
   #bus = 0;
 
-  constructor(options: SlotSurveyOptions) {
-    this.#options = options;
+  /** `onEnd` is not called for a survey that was stopped. */
+  constructor(
+    soft: SoftHost,
+    port: VirtualPort,
+    onEnd: (now: Nanos, result: SurveyResult) => void,
+  ) {
+    this.#soft = soft;
+    this.#port = port;
+    this.#onEnd = onEnd;
   }
 
   /** The function is on another bus than it is, or was, surveyed on: nothing is found there. */
   get isElsewhere(): boolean {
-    return this.#scope !== undefined && this.#bus !== this.#options.port.routing.secondaryBus;
+    return this.#scope !== undefined && this.#bus !== this.#port.routing.secondaryBus;
   }
 
   start(now: Nanos): void {
-    const { soft, port, onEnd } = this.#options;
-    const { virtualSlot, routing } = port;
+    const { virtualSlot, routing } = this.#port;
     const scope = new TaskScope(`slot ${virtualSlot}`);
     this.#scope = scope;
     this.#bus = routing.secondaryBus;
-    const survey = surveyFunction(soft, virtualSlot, this.#bus << 8);
-    soft.tasks.run(
+    const survey = surveyFunction(this.#soft, virtualSlot, this.#bus << 8);
+    this.#soft.tasks.run(
       now,
       survey,
       (then, outcome) => {
         if (this.#scope !== scope) return;
         if (!outcome.ok) throw outcome.error;
-        onEnd(then, outcome.value);
+        this.#onEnd(then, outcome.value);
       },
       scope,
     );

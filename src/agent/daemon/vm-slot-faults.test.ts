@@ -82,7 +82,7 @@ describe('a function that goes without notice', () => {
 describe('a device of an earlier process', () => {
   it('is removed, whether or not there is a function', () => {
     const rig = new VmSlotRig();
-    rig.slot.connected(rig.now, true);
+    rig.connect(true);
     expect(rig.asked).toEqual([DEL]);
     expect(rig.slot.note).toBe('the guest has yet to let go of the function at rp0');
     rig.answer();
@@ -94,8 +94,7 @@ describe('a device of an earlier process', () => {
     const rig = new VmSlotRig();
     rig.isConnected = false;
     rig.plug();
-    rig.isConnected = true;
-    rig.slot.connected(rig.now, true);
+    rig.connect(true);
     expect(rig.asked).toEqual([DEL]);
     rig.answer();
     rig.slot.removed(rig.now);
@@ -109,8 +108,7 @@ describe('a VM that goes', () => {
   it('takes the function with it, once its session has ended too', () => {
     const rig = new VmSlotRig();
     const guest = rig.use();
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
+    rig.disconnect();
     // The monitor alone is lost: the guest goes on.
     expect([rig.slot.used === undefined, rig.slot.problem]).toEqual([false, undefined]);
     guest.disconnect();
@@ -124,8 +122,7 @@ describe('a VM that goes', () => {
     const guest = rig.use();
     guest.disconnect();
     expect(rig.slot.problem).toBeUndefined();
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
+    rig.disconnect();
     expect([rig.slot.used, rig.slot.problem]).toEqual([undefined, vmGone]);
   });
 
@@ -134,8 +131,7 @@ describe('a VM that goes', () => {
     const guest = rig.use();
     let left = 0;
     rig.slot.leave(rig.now, () => left++);
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
+    rig.disconnect();
     guest.disconnect();
     expect(left).toBe(1);
     rig.pass(60 * SECOND);
@@ -148,15 +144,13 @@ describe('a VM that goes', () => {
     // What is pending ends before anybody knows that the connection is lost.
     rig.refuse('gone', 'QMP device_add: QEMU has closed its QMP socket');
     expect(rig.asked).toEqual([ADD]);
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
+    rig.disconnect();
     expect([rig.slot.problem, rig.servers[0]?.isOpen]).toEqual([vmGone, false]);
   });
 
   it('says nothing of a slot that is empty', () => {
     const rig = new VmSlotRig();
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
+    rig.disconnect();
     expect([rig.slot.problem, rig.slot.note]).toEqual([undefined, undefined]);
   });
 });
@@ -168,8 +162,7 @@ describe('a VM that comes back', () => {
     rig.isConnected = false;
     guest.disconnect();
     expect(rig.slot.problem).toEqual(vmGone);
-    rig.isConnected = true;
-    rig.slot.connected(rig.now, false);
+    rig.connect(false);
     expect([rig.slot.problem, rig.asked]).toEqual([undefined, [ADD, ADD]]);
     placeBars(rig.connectGuest());
     expect(rig.slot.used).toBeDefined();
@@ -179,32 +172,26 @@ describe('a VM that comes back', () => {
     const rig = new VmSlotRig();
     rig.use();
     const { used } = rig.slot;
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
-    rig.isConnected = true;
-    rig.slot.connected(rig.now, true);
+    rig.disconnect();
+    rig.connect(true);
     expect([rig.asked, rig.slot.used]).toEqual([[ADD], used]);
   });
 
   it('is asked again for what it was to give back', () => {
     const rig = new VmSlotRig();
     rig.use();
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
+    rig.disconnect();
     rig.fabric.unplug(0);
     expect(rig.asked).toEqual([ADD]);
-    rig.isConnected = true;
-    rig.slot.connected(rig.now, true);
+    rig.connect(true);
     expect(rig.asked).toEqual([ADD, DEL]);
     // And once more where the answer was lost with the connection.
     rig.refuse('gone');
-    rig.isConnected = false;
-    rig.slot.disconnected(rig.now);
-    rig.isConnected = true;
-    rig.slot.connected(rig.now, true);
+    rig.disconnect();
+    rig.connect(true);
     expect(rig.asked).toEqual([ADD, DEL, DEL]);
     // Or has given back meanwhile.
-    rig.slot.connected(rig.now, false);
+    rig.connect(false);
     expect(rig.servers[0]?.isOpen).toBe(false);
     expect(rig.slot.note).toBeUndefined();
   });

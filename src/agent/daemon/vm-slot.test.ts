@@ -36,7 +36,6 @@ describe('a function that comes', () => {
 
   it('is not added where its BARs do not fit, with sizes and a way out, until they do', () => {
     const rig = new VmSlotRig();
-    const port = rig.host.ports[0]!;
     const large = { index: 2, sizeBytes: 8 * GIB, is64Bit: true, prefetchable: true };
     rig.plug({ bars: [BAR0, large] });
     expect(rig.slot.problem).toEqual({
@@ -47,60 +46,51 @@ describe('a function that comes', () => {
     });
     expect([rig.asked, rig.servers]).toEqual([[], []]);
     const prefetchable = { base: 512 * GIB, limit: 520 * GIB - 1 };
-    port.setRouting({ ...port.routing, nonPrefetchable: EMPTY, prefetchable });
-    rig.slot.routingChanged(rig.now);
+    rig.setRouting({ nonPrefetchable: EMPTY, prefetchable });
     expect(rig.slot.problem?.message).toBe(
       'no space: BAR 0 needs 64 KiB, the non-prefetchable window of root port rp0 has 0 bytes: ' +
         "give it a larger mem-reserve on QEMU's command line",
     );
     const nonPrefetchable = { base: 0xfc00_0000, limit: 0xfc0f_ffff };
-    port.setRouting({ ...port.routing, nonPrefetchable, prefetchable });
-    rig.slot.routingChanged(rig.now);
+    rig.setRouting({ nonPrefetchable });
     expect(rig.slot.problem).toBeUndefined();
     expect(rig.asked).toEqual([ADD]);
   });
 
   it('waits for the guest to set up the root port', () => {
     const rig = new VmSlotRig();
-    const port = rig.host.ports[0]!;
-    const { routing } = port;
-    port.setRouting({ secondaryBus: 1, nonPrefetchable: EMPTY, prefetchable: EMPTY });
+    const { routing } = rig.port;
+    rig.setRouting({ nonPrefetchable: EMPTY, prefetchable: EMPTY });
     rig.plug();
     expect([rig.asked, rig.slot.problem]).toEqual([[], undefined]);
     expect(rig.slot.note).toBe('the guest has yet to set up root port rp0');
-    port.setRouting(routing);
-    rig.slot.routingChanged(rig.now);
+    rig.setRouting(routing);
     expect(rig.asked).toEqual([ADD]);
   });
 
   it('is surveyed again where the bus becomes another meanwhile', () => {
     const rig = new VmSlotRig();
-    const port = rig.host.ports[0]!;
-    const { routing } = port;
-    port.setRouting({ secondaryBus: 255, nonPrefetchable: EMPTY, prefetchable: EMPTY });
+    const { routing } = rig.port;
+    rig.setRouting({ secondaryBus: 255, nonPrefetchable: EMPTY, prefetchable: EMPTY });
     rig.plug({ readyAtNs: 1e9 });
-    port.setRouting(routing);
-    rig.slot.routingChanged(rig.now);
+    rig.setRouting(routing);
     rig.pass(2e9);
     expect(rig.slot.problem).toBeUndefined();
     expect(rig.asked).toEqual(['1 add dxpu-slot0 rp0 /run/slot0']);
     // And once it is known, another bus is no matter.
-    port.setRouting({ ...routing, secondaryBus: 7 });
-    rig.slot.routingChanged(rig.now);
+    rig.setRouting({ secondaryBus: 7 });
     placeBars(rig.connectGuest());
     expect(rig.slot.used?.bdf).toBe(0x0700);
   });
 
   it('is surveyed again where it was a problem on another bus', () => {
     const rig = new VmSlotRig();
-    const port = rig.host.ports[0]!;
-    port.setRouting({ ...port.routing, secondaryBus: 1 });
+    rig.setRouting({ secondaryBus: 1 });
     rig.plug({ readyAtNs: 100e9 });
     rig.pass(90e9);
     expect(rig.slot.problem?.kind).toBe('not-ready');
     rig.pass(20e9);
-    port.setRouting({ ...port.routing, secondaryBus: 2 });
-    rig.slot.routingChanged(rig.now);
+    rig.setRouting({ secondaryBus: 2 });
     rig.pass(1e9);
     expect(rig.slot.problem).toBeUndefined();
     expect(rig.asked).toHaveLength(1);
@@ -196,13 +186,9 @@ describe('a function that is to leave', () => {
   it('has left where QEMU has no such device', () => {
     const rig = new VmSlotRig();
     rig.use();
-    let hasLeft = false;
-    rig.slot.leave(rig.now, () => {
-      hasLeft = true;
-      rig.fabric.unplug(0, false);
-    });
+    const leaving = rig.leave();
     rig.refuse('DeviceNotFound');
-    expect(hasLeft).toBe(true);
+    expect(leaving.hasLeft).toBe(true);
     rig.pass(60e9);
     expect(rig.asked).toHaveLength(2);
   });
@@ -224,11 +210,7 @@ describe('a function that is to leave', () => {
   it('stays where the guest refuses, with its reason, and is asked for again', () => {
     const rig = new VmSlotRig();
     rig.use();
-    let hasLeft = false;
-    rig.slot.leave(rig.now, () => {
-      hasLeft = true;
-      rig.fabric.unplug(0, false);
-    });
+    const leaving = rig.leave();
     rig.answer();
     rig.slot.unplugRefused(rig.now, 'it is busy');
     expect(rig.slot.note).toBe(
@@ -238,8 +220,8 @@ describe('a function that is to leave', () => {
     expect(rig.slot.used).toBeDefined();
     rig.pass(7e9);
     expect(rig.asked.slice(1)).toEqual(['0 del dxpu-slot0', '7 del dxpu-slot0']);
-    expect(hasLeft).toBe(false);
+    expect(leaving.hasLeft).toBe(false);
     rig.slot.removed(rig.now);
-    expect(hasLeft).toBe(true);
+    expect(leaving.hasLeft).toBe(true);
   });
 });

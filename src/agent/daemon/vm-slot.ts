@@ -10,10 +10,7 @@
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import type { FunctionSurvey, SurveyResult } from '#host/function-survey';
-import type { SoftHost } from '#host/root-complex';
-import type { VirtualPort } from '#host/virtual-port';
 import type { ServedDevice } from '#vfio-user/served-device';
-import type { Logger } from './logger.ts';
 import type { SlotProblem, UsedFunction } from './slot-software.ts';
 import { SlotSurvey } from './slot-survey.ts';
 import { VmDevice, type VmHotplug } from './vm-device.ts';
@@ -23,18 +20,13 @@ import { fitWindows } from './window-fit.ts';
 /** Serves a device at a unix socket until it is closed. Throws `DxpuError`. */
 export type Serve = (device: ServedDevice, socketPath: string) => { close(): void };
 
-export interface VmSlotOptions {
-  readonly soft: SoftHost;
-  readonly port: VirtualPort;
-  readonly proxy: VmFunctionOptions['proxy'];
+/** `onChanged`: anything of the slot. */
+export interface VmSlotOptions extends Omit<VmFunctionOptions, 'survey'> {
   /** As QEMU calls it. */
   readonly rootPort: string;
   readonly socketPath: string;
   readonly vm: VmHotplug;
   readonly serve: Serve;
-  readonly log: Logger;
-  readonly onChanged: (now: Nanos) => void;
-  readonly settle: () => void;
 }
 
 const VM_GONE: SlotProblem = {
@@ -59,11 +51,7 @@ export class VmSlot {
   constructor(options: VmSlotOptions) {
     this.#options = options;
     const { soft, port, rootPort, vm, log, settle, onChanged } = options;
-    this.#surveying = new SlotSurvey({
-      soft,
-      port,
-      onEnd: (now, result) => this.#surveyed(now, result),
-    });
+    this.#surveying = new SlotSurvey(soft, port, (now, result) => this.#surveyed(now, result));
     this.#device = new VmDevice({
       virtualSlot: port.virtualSlot,
       rootPort,
@@ -276,7 +264,7 @@ export class VmSlot {
   }
 
   #add(): void {
-    const { soft, port, rootPort, socketPath, vm, serve, log } = this.#options;
+    const { port, rootPort, socketPath, vm, serve, onChanged } = this.#options;
     const survey = this.#survey;
     if (survey === undefined) return;
     const noSpace = fitWindows(survey, port, rootPort);
@@ -285,15 +273,11 @@ export class VmSlot {
       return;
     }
     const fn = new VmFunction({
-      soft,
-      port,
-      proxy: this.#options.proxy,
+      ...this.#options,
       survey,
-      log,
-      settle: this.#options.settle,
       onChanged: (then) => {
         if (!fn.isUsed && !vm.isConnected && this.#served?.fn === fn) this.#vmGone(then);
-        this.#options.onChanged(then);
+        onChanged(then);
       },
     });
     try {
@@ -321,11 +305,9 @@ export class VmSlot {
     });
   }
 
-  #setProblem(problem: SlotProblem): void {
-    this.#problem = { kind: problem.kind, message: problem.message };
-    this.#options.log.error(
-      { slot: this.#options.port.virtualSlot, problem: problem.kind },
-      problem.message,
-    );
+  #setProblem({ kind, message }: SlotProblem): void {
+    const { port, log } = this.#options;
+    this.#problem = { kind, message };
+    log.error({ slot: port.virtualSlot, problem: kind }, message);
   }
 }

@@ -96,20 +96,17 @@ describe('a function that goes', () => {
     const rig = new VmSlotsRig();
     rig.use();
     rig.qemu.letsGoAfterNs = Infinity;
-    let isLeft = false;
-    rig.slots.leave(rig.clock.now(), 0, () => {
-      isLeft = true;
-    });
+    const leaving = rig.leave();
     rig.pass(S);
     rig.qemu.event('DEVICE_UNPLUG_GUEST_ERROR', { device: 'dxpu-slot0' });
     expect(rig.slots.noteAt(0)).toMatch(/guest has refused to let the function go/);
     rig.pass(29 * S);
     // At 0, 7, 14, 21 and 28 s.
     expect(rig.qemu.commands.filter((one) => one.startsWith('device_del'))).toHaveLength(5);
-    expect(isLeft).toBe(false);
+    expect(leaving.hasLeft).toBe(false);
     expect(rig.slots.functionAt(0)).toBeDefined();
     rig.qemu.release('dxpu-slot0');
-    expect(isLeft).toBe(true);
+    expect(leaving.hasLeft).toBe(true);
   });
 });
 
@@ -208,12 +205,9 @@ describe('QEMU', () => {
   it('that ends has let go of what was asked for', () => {
     const rig = new VmSlotsRig();
     rig.use();
-    let isLeft = false;
-    rig.slots.leave(rig.clock.now(), 0, () => {
-      isLeft = true;
-    });
+    const leaving = rig.leave();
     rig.qemu.end();
-    expect(isLeft).toBe(true);
+    expect(leaving.hasLeft).toBe(true);
     rig.qemu.connect();
     rig.pass(S);
     expect(rig.qemu.devices.size).toBe(0);
@@ -236,16 +230,13 @@ describe('QEMU', () => {
   it('that let go while nobody listened has let go', () => {
     const rig = new VmSlotsRig();
     rig.use();
-    let isLeft = false;
-    rig.slots.leave(rig.clock.now(), 0, () => {
-      isLeft = true;
-    });
+    const leaving = rig.leave();
     rig.pass(S);
     rig.qemu.disconnect();
     rig.qemu.devices.clear();
     rig.qemu.connect();
     rig.pass(S);
-    expect(isLeft).toBe(true);
+    expect(leaving.hasLeft).toBe(true);
   });
 
   it('that has devices of an earlier host proxy is told to remove them first', () => {
