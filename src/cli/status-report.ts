@@ -3,7 +3,7 @@ import type { BoxRow, HostRow } from '#fabric/mapping-table';
 import type { BoxSlotStatus } from '#agent/daemon/box-node';
 import { askProcess, findProcess, someProcesses } from './control-client.ts';
 import type { CounterReport, LinkReport } from '#agent/daemon/counter-report';
-import type { HostSlotStatus } from '#agent/daemon/host-node';
+import type { HostSlotStatus } from '#agent/daemon/host-slot-status';
 import type { StreamStatus } from '#agent/daemon/manager-stream';
 import { stateFolder } from './state-folder.ts';
 import { DxpuError } from '#base/errors';

@@ -17,13 +17,14 @@ import type { PciFunction } from '#host/pci-function';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import { runTask } from '#host/run-task';
 import type { Task } from '#host/task';
-import { type CounterReport, type LinkReport, reportCounters } from './counter-report.ts';
+import type { LinkReport } from './counter-report.ts';
 import { HostLinks } from './host-links.ts';
 import { HostPlane } from './host-plane.ts';
+import { type HostSlotStatus, HostSlotStatuses } from './host-slot-status.ts';
 import type { PathToBox } from './link-to-box.ts';
 import type { Logger } from './logger.ts';
 import { NodeTurns } from './node-turns.ts';
-import { type TableReport, SlotReasons, withWayOut } from './slot-reasons.ts';
+import { type TableReport, SlotReasons } from './slot-reasons.ts';
 import { type SlotSoftware, SoftSlots, type UsedFunction } from './slot-software.ts';
 import { Taps } from './taps.ts';
 import { type VmPlace, VmSlots } from './vm-slots.ts';
@@ -48,19 +49,6 @@ export interface HostNodeOptions {
   readonly onChanged?: (now: Nanos) => void;
 }
 
-/** A virtual slot as `dxpu status` shows it. */
-export interface HostSlotStatus {
-  readonly slot: number;
-  readonly state: string;
-  /** Of the row in force. */
-  readonly generation: number | undefined;
-  readonly function: (Omit<UsedFunction, 'bdf'> & { readonly bdf: string }) | undefined;
-  readonly problem: string | undefined;
-  /** Why it is not in use, and the way out. */
-  readonly reason: string | undefined;
-  readonly counters: CounterReport;
-}
-
 export class HostNode {
   readonly soft: SoftHost;
   readonly proxy: HostProxy;
@@ -73,6 +61,7 @@ export class HostNode {
   readonly #reasons = new SlotReasons();
   readonly #software: SlotSoftware;
   readonly #hotPlug: HotPlug | undefined;
+  readonly #statuses: HostSlotStatuses;
   readonly #vm: VmSlots | undefined;
 
   constructor(options: HostNodeOptions) {
@@ -122,12 +111,22 @@ export class HostNode {
       settle: () => this.settle(),
       onChanged: () => this.#turns.changed(),
     });
+    this.#statuses = new HostSlotStatuses({
+      hostId: options.id,
+      isManaged,
+      soft,
+      software: this.#software,
+      proxy: this.proxy,
+      links: this.#links,
+      reasons: this.#reasons,
+      isLeaving: (slot) => this.plane.isLeaving(slot),
+    });
     this.plane = new HostPlane({
       soft,
       software: this.#software,
       proxy: this.proxy,
       links: this.#links,
-      reasonOf: (slot) => this.#reasonOf(slot),
+      reasonOf: (slot) => this.#statuses.linkReasonOf(slot),
       onChanged: () => this.#turns.changed(),
     });
     this.taps = new Taps({ outgoing: 'down', install: (tap) => this.#installTap(tap) });
@@ -254,7 +253,7 @@ export class HostNode {
     if (fn !== undefined) return fn;
     const problem = this.hotPlug.problemAt(slot);
     const state = this.proxy.slotState(slot);
-    const reason = this.#statusReasonOf(slot);
+    const reason = this.#statuses.reasonOf(slot);
     throw new DxpuError(
       'unavailable',
       problem === undefined
@@ -273,73 +272,7 @@ export class HostNode {
   }
 
   slotStatuses(): HostSlotStatus[] {
-    return this.soft.ports.map((port): HostSlotStatus => {
-      const slot = port.virtualSlot;
-      const fn = this.#software.functionAt(slot);
-      return {
-        slot,
-        state: this.proxy.slotState(slot),
-        generation: this.#rowOf(slot)?.generation,
-        function:
-          fn === undefined
-            ? undefined
-            : {
-                bdf: formatBdf(fn.bdf),
-                vendorId: fn.vendorId,
-                deviceId: fn.deviceId,
-                bars: fn.bars,
-              },
-        problem: this.#software.problemAt(slot)?.message,
-        reason: this.#statusReasonOf(slot),
-        counters: reportCounters(this.proxy.counters(slot)),
-      };
-    });
-  }
-
-  #rowOf(virtualSlot: number): HostRow | undefined {
-    return this.proxy.rows.find((one) => one.virtualSlot === virtualSlot && one.used);
-  }
-
-  #statusReasonOf(virtualSlot: number): string | undefined {
-    const reason = this.#reasonOf(virtualSlot);
-    const state = this.proxy.slotState(virtualSlot);
-    if (reason !== undefined && state === 'contained') {
-      const generation = this.#rowOf(virtualSlot)?.generation ?? 0;
-      return withWayOut(reason, generation, this.#options.isManaged === true);
-    }
-    if (state === 'ready') {
-      if (this.proxy.functionPlace(virtualSlot) === 'held') {
-        return 'its function is held out of the slot until the manager lets it in';
-      }
-      if (this.proxy.functionPlace(virtualSlot) === 'left') return 'its function was taken out';
-      if (this.plane.isLeaving(virtualSlot)) return 'its function is about to be taken out';
-      return this.#software.noteAt(virtualSlot) ?? reason;
-    }
-    return reason;
-  }
-
-  /** Why a slot is contained or waits. */
-  #reasonOf(virtualSlot: number): string | undefined {
-    const row = this.#rowOf(virtualSlot);
-    if (row === undefined) return undefined;
-    const { box, slot, generation } = row;
-    switch (this.proxy.slotState(virtualSlot)) {
-      case 'contained':
-        return this.#reasons.of(virtualSlot, generation) ?? `box ${box} has contained slot ${slot}`;
-      case 'waiting': {
-        const toBox = this.#links.of(box);
-        if (toBox?.link.state === 'up') {
-          return (
-            `box ${box} has not said that slot ${slot} is ready: look for a row with host ` +
-            `${this.#options.id} and generation ${generation} in its table`
-          );
-        }
-        const why = toBox?.problem === undefined ? '' : `: ${toBox.problem}`;
-        return `no connection to box ${box} yet${why}`;
-      }
-      default:
-        return undefined;
-    }
+    return this.#statuses.all();
   }
 
   /** What `dxpu reload` says of the table. */
