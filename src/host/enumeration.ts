@@ -5,6 +5,7 @@
  */
 import { placeBars, sizeBars, writeBars } from './bar-assignment.ts';
 import { standardCapability, walkCapabilities } from './capability-walk.ts';
+import { type Failure, identifyFunction, untilAnswered } from './function-access.ts';
 import {
   CAPABILITY_MSI,
   CAPABILITY_PCIE,
@@ -15,18 +16,17 @@ import {
   LOWER_HALF,
   msiShape,
   UPPER_HALF,
+  VENDOR_ID,
 } from './function-registers.ts';
 import { configRead, configWrite } from './host-operations.ts';
 import { MSI_ADDRESS, msiDataOf } from './msi-vectors.ts';
 import type { EnumerationProblem, PciCapability, PciFunction, PciMsi } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
-import { currentTime, sleep, type Task, type TaskScope } from './task.ts';
+import type { Task, TaskScope } from './task.ts';
 import type { VirtualPort } from './virtual-port.ts';
 
 // Registers that enumeration alone touches (PCIe 5.0 base, 7.5.1, 7.5.3 and 7.7.1).
-const VENDOR_ID = 0x00;
 const CLASS_REVISION = 0x08;
-const HEADER_TYPE = 0x0c;
 const SUBSYSTEM = 0x2c;
 const ROM_BASE = 0x30;
 
@@ -55,41 +55,29 @@ export interface EnumerationOptions {
   readonly maxReadRequestBytes: number;
 }
 
-export type EnumerationResult =
-  | { readonly ok: true; readonly fn: PciFunction }
-  | { readonly ok: false; readonly problem: EnumerationProblem };
-
-/** How often a function is set up from the start because it was not answered for, and the pause. */
-const TRIES = 4;
-const PAUSE_NS = 1e9;
+export type EnumerationResult = { readonly ok: true; readonly fn: PciFunction } | Failure;
 
 /**
  * Sets up the function behind `port`. An ordinary "no" is a value, and leaves the function disabled.
- * An access that timed out reads all ones, which might pass for an answer (the end of a list, say):
- * then nothing found out is believed, and it is tried again. Throws only what ends the scope.
+ * Throws only what ends the scope.
  */
-export function* enumerateFunction(
+export function enumerateFunction(
   host: SoftHost,
   port: VirtualPort,
   scope: TaskScope,
   options: EnumerationOptions,
 ): Task<EnumerationResult> {
   const { virtualSlot } = port;
-  for (let tries = 1; ; tries++) {
-    const timeoutsBefore = host.timeoutsOf(virtualSlot);
-    const result = yield* setUpFunction(host, port, scope, options);
-    if (host.timeoutsOf(virtualSlot) === timeoutsBefore) return result;
-    const bdf = port.options.secondaryBus << 8;
-    yield* configWrite(host, bdf, COMMAND, COMMAND_INTX_DISABLE, LOWER_HALF);
-    host.resetSlotPayload(virtualSlot);
-    if (tries === TRIES) {
-      return failure({
-        kind: 'no-answer',
-        message: `slot ${virtualSlot}: config accesses were not answered in any of ${TRIES} tries`,
-      });
-    }
-    yield* sleep(PAUSE_NS);
-  }
+  return untilAnswered(
+    host,
+    virtualSlot,
+    () => setUpFunction(host, port, scope, options),
+    function* () {
+      const bdf = port.options.secondaryBus << 8;
+      yield* configWrite(host, bdf, COMMAND, COMMAND_INTX_DISABLE, LOWER_HALF);
+      host.resetSlotPayload(virtualSlot);
+    },
+  );
 }
 
 function* setUpFunction(
@@ -145,56 +133,8 @@ function* setUpFunction(
   };
 }
 
-function failure(problem: EnumerationProblem): EnumerationResult {
+function failure(problem: EnumerationProblem): Failure {
   return { ok: false, problem };
-}
-
-/**
- * Vendor and device ID of a function, as one word, once it is ready: within 60 s unless said otherwise. A
- * function with another header than type 0 is a problem.
- */
-export function* identifyFunction(
-  host: SoftHost,
-  bdf: number,
-  slotName: string,
-  readyTimeoutNs = 60e9,
-): Task<number | EnumerationProblem> {
-  const identity = yield* waitUntilReady(host, bdf, slotName, readyTimeoutNs);
-  if (typeof identity !== 'number') return identity;
-  const headerType = ((yield* configRead(host, bdf, HEADER_TYPE)) >>> 16) & 0x7f;
-  if (headerType === 0) return identity;
-  return {
-    kind: 'config-error',
-    message: `${slotName} holds a function with header type ${headerType}, expected 0`,
-  };
-}
-
-/** Reads vendor and device ID until they are not "retry" (0x0001), with growing pauses. */
-function* waitUntilReady(
-  host: SoftHost,
-  bdf: number,
-  slotName: string,
-  timeoutNs: number,
-): Task<number | EnumerationProblem> {
-  const startedNs = yield* currentTime();
-  let pauseNs = 1e6;
-  for (;;) {
-    const value = yield* configRead(host, bdf, VENDOR_ID);
-    if (value === 0xffff_ffff || value === 0) {
-      return { kind: 'no-device', message: `nothing answers in ${slotName}` };
-    }
-    if ((value & 0xffff) !== 1) return value;
-    const waitedNs = (yield* currentTime()) - startedNs;
-    if (waitedNs >= timeoutNs) {
-      return {
-        kind: 'not-ready',
-        message: `the function in ${slotName} still asks for retry after ${waitedNs / 1e9} s`,
-        waitedNs,
-      };
-    }
-    yield* sleep(Math.min(pauseNs, timeoutNs - waitedNs));
-    pauseNs = Math.min(2 * pauseNs, 1e9);
-  }
 }
 
 interface LinkSettings {

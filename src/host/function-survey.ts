@@ -4,7 +4,7 @@
  */
 import { type BarRequest, sizeBars } from './bar-assignment.ts';
 import { standardCapability, walkCapabilities } from './capability-walk.ts';
-import { identifyFunction } from './enumeration.ts';
+import { identifyFunction } from './function-access.ts';
 import {
   CAPABILITY_MSI,
   CAPABILITY_PCIE,

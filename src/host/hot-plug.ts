@@ -10,9 +10,10 @@ import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import { SLOT_CONTROL } from '#pcie/pcie-slot';
 import { type EnumerationResult, enumerateFunction } from './enumeration.ts';
+import { settled } from './function-access.ts';
 import type { EnumerationProblem, PciFunction } from './pci-function.ts';
 import type { HostListener, SoftHost } from './root-complex.ts';
-import { type Outcome, Signal, sleep, type Task, TaskScope, waitUntil } from './task.ts';
+import { type Outcome, Signal, type Task, TaskScope, waitUntil } from './task.ts';
 import type { VirtualPort } from './virtual-port.ts';
 
 export interface HotPlugEvents {
@@ -25,8 +26,6 @@ export interface HotPlugOptions {
   /** How long a function may answer "retry". Default 60 s. */
   readonly readyTimeoutNs?: number;
 }
-
-const REMOVAL_NOTICE_NS = 1e6;
 
 class Slot {
   readonly port: VirtualPort;
@@ -170,14 +169,4 @@ export class HotPlug implements HostListener {
     this.#events.problem?.(now, slot.port.virtualSlot, problem);
     slot.changed.notify(now);
   }
-}
-
-/**
- * What was outstanding when a link goes down is answered just before the removal is reported. So a
- * problem gets a moment in which the scope may end, before it counts as the function's own.
- */
-function* settled(enumeration: Task<EnumerationResult>): Task<EnumerationResult> {
-  const result = yield* enumeration;
-  if (!result.ok) yield* sleep(REMOVAL_NOTICE_NS);
-  return result;
 }
