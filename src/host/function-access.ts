@@ -23,32 +23,29 @@ export interface Failure {
 /**
  * An access that timed out reads all ones, which might pass for an answer (the end of a list, say): then
  * nothing found out is believed, and after `undo` it is tried again.
+ *
+ * What was outstanding when a link goes down is answered just before the removal is reported. So a
+ * problem gets a moment in which the scope may end, before it counts as the function's own.
  */
-export function* untilAnswered<R>(
+export function* untilAnswered<R extends { readonly ok: boolean }>(
   host: SoftHost,
   virtualSlot: number,
   attempt: () => Task<R>,
   undo?: () => Task<void>,
 ): Task<R | Failure> {
+  let result: R | Failure;
   for (let tries = 1; ; tries++) {
     const timeoutsBefore = host.timeoutsOf(virtualSlot);
-    const result = yield* attempt();
-    if (host.timeoutsOf(virtualSlot) === timeoutsBefore) return result;
+    result = yield* attempt();
+    if (host.timeoutsOf(virtualSlot) === timeoutsBefore) break;
     if (undo !== undefined) yield* undo();
     if (tries === TRIES) {
       const message = `slot ${virtualSlot}: config accesses were not answered in any of ${TRIES} tries`;
-      return { ok: false, problem: { kind: 'no-answer', message } };
+      result = { ok: false, problem: { kind: 'no-answer', message } };
+      break;
     }
     yield* sleep(PAUSE_NS);
   }
-}
-
-/**
- * What was outstanding when a link goes down is answered just before the removal is reported. So a
- * problem gets a moment in which the scope may end, before it counts as the function's own.
- */
-export function* settled<R extends { readonly ok: boolean }>(task: Task<R>): Task<R> {
-  const result = yield* task;
   if (!result.ok) yield* sleep(REMOVAL_NOTICE_NS);
   return result;
 }

@@ -4,7 +4,7 @@
  */
 import { type BarRequest, sizeBars } from './bar-assignment.ts';
 import { standardCapability, walkCapabilities } from './capability-walk.ts';
-import { identifyFunction } from './function-access.ts';
+import { type Failure, identifyFunction, untilAnswered } from './function-access.ts';
 import {
   CAPABILITY_MSI,
   CAPABILITY_PCIE,
@@ -12,7 +12,6 @@ import {
   msiShape,
 } from './function-registers.ts';
 import { configRead } from './host-operations.ts';
-import type { EnumerationProblem } from './pci-function.ts';
 import type { SoftHost } from './root-complex.ts';
 import type { Task } from './task.ts';
 
@@ -39,22 +38,28 @@ export interface FunctionSurvey {
   readonly flrOffset: number | undefined;
 }
 
-export type SurveyResult =
-  | { readonly ok: true; readonly survey: FunctionSurvey }
-  | { readonly ok: false; readonly problem: EnumerationProblem };
+export type SurveyResult = { readonly ok: true; readonly survey: FunctionSurvey } | Failure;
 
 /**
  * Surveys the function at `bdf`, whose memory decode is off. An ordinary "no" is a value. Throws only
  * what ends the scope it runs in.
  */
-export function* surveyFunction(
+export function surveyFunction(
   host: SoftHost,
   virtualSlot: number,
   bdf: number,
   readyTimeoutNs?: number,
 ): Task<SurveyResult> {
   const slotName = `slot ${virtualSlot}`;
-  const timeoutsBefore = host.timeoutsOf(virtualSlot);
+  return untilAnswered(host, virtualSlot, () => lookAt(host, slotName, bdf, readyTimeoutNs));
+}
+
+function* lookAt(
+  host: SoftHost,
+  slotName: string,
+  bdf: number,
+  readyTimeoutNs: number | undefined,
+): Task<SurveyResult> {
   const identity = yield* identifyFunction(host, bdf, slotName, readyTimeoutNs);
   if (typeof identity !== 'number') return { ok: false, problem: identity };
   const capabilities = yield* walkCapabilities(host, bdf);
@@ -68,10 +73,6 @@ export function* surveyFunction(
   const pcie = standardCapability(capabilities, CAPABILITY_PCIE);
   const capable =
     pcie === undefined ? 0 : yield* configRead(host, bdf, pcie.offset + DEVICE_CAPABILITIES);
-  if (host.timeoutsOf(virtualSlot) !== timeoutsBefore) {
-    const message = `${slotName}: config accesses were not answered in time`;
-    return { ok: false, problem: { kind: 'no-answer', message } };
-  }
   return {
     ok: true,
     survey: {

@@ -10,7 +10,6 @@ import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import { SLOT_CONTROL } from '#pcie/pcie-slot';
 import { type EnumerationResult, enumerateFunction } from './enumeration.ts';
-import { settled } from './function-access.ts';
 import type { EnumerationProblem, PciFunction } from './pci-function.ts';
 import type { HostListener, SoftHost } from './root-complex.ts';
 import { type Outcome, Signal, type Task, TaskScope, waitUntil } from './task.ts';
@@ -126,7 +125,7 @@ export class HotPlug implements HostListener {
       maxReadRequestBytes: this.#host.maxReadRequestBytes,
       ...this.#options,
     };
-    const task = settled(enumerateFunction(this.#host, slot.port, scope, options));
+    const task = enumerateFunction(this.#host, slot.port, scope, options);
     this.#host.tasks.run(now, task, (at, outcome) => this.#enumerated(at, slot, outcome), scope);
   }
 

@@ -111,6 +111,21 @@ describe('a function that goes', () => {
 });
 
 describe('a function that is gone without notice', () => {
+  // What is under way is answered just before, with all ones: "nothing answers" was an error in the log.
+  it('while it is surveyed is no problem of its own', () => {
+    const rig = new VmSlotsRig();
+    rig.qemu.connect();
+    rig.pass(0.1 * S);
+    const said = rig.log.length;
+    rig.fabric.hold = () => true;
+    rig.plug();
+    rig.pass(0.1 * S);
+    rig.fabric.unplug(0);
+    rig.pass(S);
+    expect(rig.log.slice(said)).toEqual([]);
+    expect(rig.slots.problemAt(0)).toBeUndefined();
+  });
+
   it('stays in QEMU as all ones until the guest lets go; the next one waits, out of its reach', () => {
     const rig = new VmSlotsRig();
     rig.use();
