@@ -173,7 +173,8 @@ export class ModelBox implements BoxDataPlane, LinkSide {
   #bind(slot: ModelBoxSlot, number: number, order: BoxRowOrder): void {
     slot.highestGeneration = order.generation;
     slot.row = { host: order.host, generation: order.generation };
-    if (slot.dirty) this.#scrub(slot, number);
+    if (slot.state === 'quarantined') this.#say(slot, number, false);
+    else if (slot.dirty) this.#scrub(slot, number);
     else this.#makeReady(slot, number);
     this.#changed(number, true);
   }
@@ -189,7 +190,7 @@ export class ModelBox implements BoxDataPlane, LinkSide {
     }
     slot.isScrubbing = true;
     const fails = hardware.defect === 'fails' || prng.chance(plan.scrubFails);
-    const isSlow = hardware.defect === 'hangs' || prng.chance(0.02);
+    const isSlow = hardware.defect === 'hangs' || prng.chance(plan.scrubHangs);
     const takesNs = isSlow ? 150e9 : plan.scrubNs * (0.5 + prng.float());
     const { node } = hardware;
     clock.at(nanos(clock.now() + takesNs), () => {

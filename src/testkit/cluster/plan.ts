@@ -82,6 +82,8 @@ export interface ClusterPlan {
   readonly scrubNs: number;
   /** How often a scrub fails. */
   readonly scrubFails: number;
+  /** How often a scrub takes longer than any manager waits. */
+  readonly scrubHangs: number;
   /** How often a host cannot set a function up. */
   readonly unusable: number;
   /** The usual time a host takes to find a function. */
@@ -104,6 +106,7 @@ export function drawClusterPlan(prng: Prng): ClusterPlan {
     keepAliveNs: prng.pick([2e9, 10e9]),
     scrubNs: prng.pick([0, 50e6, 2e9]),
     scrubFails: prng.chance(0.3) ? 0.05 : 0,
+    scrubHangs: 0.02,
     unusable: prng.chance(0.2) ? 0.05 : 0,
     enumerationNs: prng.pick([5e6, 200e6, 3e9]),
   };
