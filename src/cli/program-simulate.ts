@@ -3,7 +3,11 @@ import { type Command, Option } from 'commander';
 import { DxpuError } from '#base/errors';
 import { UsageError } from './output.ts';
 import { answerOptions, checked, examples, filled, several, whole } from './program-options.ts';
-import { USUAL_IN_TIME as USUAL } from './simulate-words.ts';
+import {
+  USUAL_IN_TIME as USUAL,
+  USUAL_OF_FEWEST as FEWEST,
+  USUAL_OF_JOBS as JOBS,
+} from './simulate-words.ts';
 
 /** Of the simulator, which is not loaded for help. */
 export const POLICY_NAMES = [
@@ -150,10 +154,26 @@ export function addSimulate(program: Command): void {
   simulate
     .option('--fewest', 'look for the fewest GPUs and machines that serve the demand, too')
     .addOption(
-      numbersOption('--demand <percent>', 'of --fewest, in % of the GPUs', 100, [1, 400], false),
+      numbersOption(
+        '--demand <percent>',
+        'of --fewest, in % of the GPUs',
+        FEWEST.demand,
+        [1, 400],
+        false,
+      ),
     )
-    .option('--served <percent>', 'of --fewest: what every seed must place', whole(1, 100), 99)
-    .option('--scan <n>', 'of --fewest: smaller counts tried after the search', whole(0, 1000), 5)
+    .option(
+      '--served <percent>',
+      'of --fewest: what every seed must place',
+      whole(1, 100),
+      FEWEST.served,
+    )
+    .option(
+      '--scan <n>',
+      'of --fewest: smaller counts tried after the search',
+      whole(0, 1000),
+      FEWEST.scan,
+    )
     .option(
       '--price <what=amount>',
       'of --fewest: gpu, gpu:MODEL, server, box, port; may be given again',
@@ -234,9 +254,24 @@ function addTimeOptions(simulate: Command): void {
         [0, 1e6],
       ),
     )
-    .option('--cpu-per-gpu <n>', 'CPUs a job of --jobs needs for each GPU', whole(0, 1024), 8)
-    .option('--memory-per-gpu <n>', 'GiB a job of --jobs needs for each GPU', whole(0, 65_536), 32)
-    .option('--gpus-per-task <n>', 'larger jobs of --jobs are split', whole(1, 999), 8)
+    .option(
+      '--cpu-per-gpu <n>',
+      'CPUs a job of --jobs needs for each GPU',
+      whole(0, 1024),
+      JOBS.cpuPerGpu,
+    )
+    .option(
+      '--memory-per-gpu <n>',
+      'GiB a job of --jobs needs for each GPU',
+      whole(0, 65_536),
+      JOBS.memoryPerGpu,
+    )
+    .option(
+      '--gpus-per-task <n>',
+      'larger jobs of --jobs are split',
+      whole(1, 999),
+      JOBS.gpusPerTask,
+    )
     .addOption(
       numbersOption(
         '--gpu-mtbf <list>',

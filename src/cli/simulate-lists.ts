@@ -12,7 +12,8 @@ import type { InputRow } from '#simulator/result';
 import type { StudyLists } from '#simulator/study';
 import { workloadOf } from '#simulator/workload';
 import { UsageError } from './output.ts';
-import { readWhole, wholeText } from './whole-file.ts';
+import { USUAL_OF_JOBS } from './simulate-words.ts';
+import { readUnzipped, wholeText } from './whole-file.ts';
 
 export interface ListOptions {
   readonly nodes?: string;
@@ -34,9 +35,17 @@ export interface ReadLists {
 
 const MIB_PER_GIB = 1024;
 
+const JOB_OPTIONS = {
+  cpuPerGpu: '--cpu-per-gpu',
+  memoryPerGpu: '--memory-per-gpu',
+  gpusPerTask: '--gpus-per-task',
+} as const;
+
 /** The files that `readLists` reads. Throws `UsageError` where they do not go together. */
-export function listFiles({ nodes, pods, jobs, timed, example }: ListOptions): string[] {
+export function listFiles(options: ListOptions): string[] {
+  const { nodes, pods, jobs, timed, example } = options;
   const files = [nodes, pods, jobs].flatMap((file) => file ?? []);
+  if (jobs === undefined && !(example === true && timed === true)) checkJobOptions(options);
   if (example === true) {
     if (files.length === 0) return [];
     throw new UsageError('--example has lists of its own: leave the files out, or leave it out');
@@ -53,6 +62,17 @@ export function listFiles({ nodes, pods, jobs, timed, example }: ListOptions): s
     throw new UsageError('--timed is for --pods: --jobs have times anyway');
   }
   return files;
+}
+
+/** Requests say themselves what they need. */
+function checkJobOptions(options: ListOptions): void {
+  const names = Object.keys(JOB_OPTIONS) as (keyof typeof JOB_OPTIONS)[];
+  const given = names.find((name) => options[name] !== USUAL_OF_JOBS[name]);
+  if (given !== undefined) {
+    throw new UsageError(
+      `${JOB_OPTIONS[given]} is of --jobs: --pods have these figures themselves`,
+    );
+  }
 }
 
 interface Text {
@@ -116,7 +136,7 @@ function textOf(role: InputRow['role'], options: ListOptions): Text {
   const synthetic = options.example === true;
   const example = EXAMPLE_LISTS[role];
   const file = synthetic ? example.name : (options[role] ?? '');
-  const bytes = synthetic ? Buffer.from(example.text()) : readWhole(file);
+  const bytes = synthetic ? Buffer.from(example.text()) : readUnzipped(file);
   const name = plainText(path.basename(file));
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return {

@@ -13,7 +13,7 @@ import {
 } from '#simulator/study';
 import { UsageError } from './output.ts';
 import { version } from './program-options.ts';
-import { USUAL_IN_TIME } from './simulate-words.ts';
+import { USUAL_IN_TIME, USUAL_OF_FEWEST } from './simulate-words.ts';
 import { readWhole } from './whole-file.ts';
 
 /** Begins the name of the price of one model. */
@@ -78,6 +78,10 @@ export function planOf(options: StudyOptions, lists: StudyLists): StudyPlan {
   if (timed !== undefined) {
     throw new UsageError(`${timed} is of jobs in time: add --timed, or give --jobs for --pods`);
   }
+  const ofFewest = fewest === true ? undefined : fewestOption(options);
+  if (ofFewest !== undefined) {
+    throw new UsageError(`${ofFewest} is of the fewest hardware: add --fewest`);
+  }
   return {
     designs: design,
     policies: policy,
@@ -105,6 +109,14 @@ function timedOption(options: StudyOptions): string | undefined {
     '--rebind': isUnusual('rebind'),
   };
   return Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
+}
+
+/** The same of what `--fewest` alone looks at. */
+function fewestOption({ demand, served, scan, price }: StudyOptions): string | undefined {
+  if (price !== undefined) return '--price';
+  if (demand.some((one) => one !== USUAL_OF_FEWEST.demand)) return '--demand';
+  if (served !== USUAL_OF_FEWEST.served) return '--served';
+  return scan === USUAL_OF_FEWEST.scan ? undefined : '--scan';
 }
 
 function axesOf(options: StudyOptions): StudyAxes {
@@ -135,13 +147,12 @@ function checkOnce(option: string, given: readonly { readonly name: string }[]):
   if (twice !== undefined) throw new UsageError(`${option} ${twice} is there twice: give it once`);
 }
 
-/** Throws `UsageError` for prices without `--fewest`, there twice, of unknown models, or of too few. */
+/** Throws `UsageError` for prices that are there twice, of unknown models, or of too few. */
 function pricesOf(
-  { price, fewest }: Pick<StudyOptions, 'price' | 'fewest'>,
+  { price }: Pick<StudyOptions, 'price'>,
   { machines }: StudyLists,
 ): Prices | undefined {
   if (price === undefined) return undefined;
-  if (fewest !== true) throw new UsageError('--price is of the fewest hardware: add --fewest');
   checkOnce('--price', price);
   const given = new Map(price.map(({ name, amount }) => [name, amount]));
   const known = modelsOf(machines);

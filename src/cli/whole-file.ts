@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import * as path from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { DxpuError } from '#base/errors';
 import { shortPath } from '#base/short-path';
 import { fileProblem } from './file-problem.ts';
@@ -60,6 +61,22 @@ export function readWhole(file: string): Buffer {
     return readFileSync(file);
   } catch (error) {
     throw fileProblem('read', file, error);
+  }
+}
+
+/** The content of `file`; what a gzip file holds. Throws `DxpuError` for a damaged one. */
+export function readUnzipped(file: string): Buffer {
+  const bytes = readWhole(file);
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+  try {
+    return gunzipSync(bytes);
+  } catch (error) {
+    const what = error instanceof Error ? error.message : String(error);
+    throw new DxpuError(
+      'invalid_argument',
+      `cannot read ${shortPath(file)}: as gzip it is damaged, or too large (${what}): give it unpacked`,
+      { details: { file }, cause: error },
+    );
   }
 }
 

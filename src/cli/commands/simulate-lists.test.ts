@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { printed } from '#testkit/printed';
 import { errorObject } from '../output.ts';
@@ -25,7 +26,7 @@ const GOOD: Readonly<Record<Kind, string>> = {
   jobs: `${HEADERS.jobs}\n1,4,0,1000\n`,
 };
 
-async function optionsOf(kind: Kind, text: string): Promise<SimulateCommandOptions> {
+async function optionsOf(kind: Kind, text: string | Uint8Array): Promise<SimulateCommandOptions> {
   const file = (name: Kind): string => {
     writeFileSync(at(`${name}.csv`), name === kind ? text : GOOD[name]);
     return at(`${name}.csv`);
@@ -164,3 +165,11 @@ it.each<Kind>(['nodes', 'pods', 'jobs'])(
     expect({ machines, workload }).toEqual({ machines: plain.machines, workload: plain.workload });
   },
 );
+
+it('a list in a gzip file is read, and a damaged one refused', async () => {
+  const packed = gzipSync(GOOD.pods);
+  const { lists } = readLists(await optionsOf('pods', packed));
+  expect(lists).toEqual(readLists(await optionsOf('pods', GOOD.pods)).lists);
+  const cut = await optionsOf('pods', packed.subarray(0, -9));
+  expect(() => readLists(cut)).toThrow(/pods\.csv: as gzip it is damaged/);
+});

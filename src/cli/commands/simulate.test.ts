@@ -238,6 +238,11 @@ describe('wrong usage of simulate', () => {
     [['--example', '--checkpoint', '0'], /--checkpoint is of jobs in time/],
     [['--example', '--rebind', '5'], /--rebind is of jobs in time/],
     [['--example', '--price', 'gpu=1'], /--price is of the fewest hardware: add --fewest/],
+    [['--example', '--demand', '80'], /--demand is of the fewest hardware: add --fewest/],
+    [['--example', '--served', '95'], /--served is of the fewest hardware/],
+    [['--example', '--scan', '0'], /--scan is of the fewest hardware/],
+    [['--example', '--cpu-per-gpu', '4'], /--cpu-per-gpu is of --jobs/],
+    [['--nodes', 'n', '--pods', 'p', '--gpus-per-task', '4'], /--gpus-per-task is of --jobs/],
     [['--example', '--fewest', '--price', 'gpu:T4=1'], /--price has none of V100/],
     [['--example', '--fewest', '--price', 'gpu:H9=1'], /no machine has this model; there are/],
     // The last of them was taken without a word.
