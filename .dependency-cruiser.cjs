@@ -111,6 +111,13 @@ module.exports = {
       to: { path: '^src/', dependencyTypesNot: ['aliased'] },
     },
     {
+      name: 'properties-with-a-seed',
+      severity: 'error',
+      comment: "Import { fc } from '#testkit/properties': its cases are the same at every run.",
+      from: { pathNot: '^src/testkit/properties[.]ts$' },
+      to: { path: 'node_modules/fast-check' },
+    },
+    {
       name: 'no-cycles',
       severity: 'error',
       comment: 'Modules must not import each other in a circle.',

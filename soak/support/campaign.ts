@@ -1,6 +1,6 @@
 /** A campaign over the seeds asked for on the command line. */
-import { parseArgs } from 'node:util';
 import { Campaign, type Counts, violationText, type WorldKind } from '#testkit/campaign/campaign';
+import { seedRange } from './seed-range.ts';
 
 const PROGRESS_MS = 5000;
 
@@ -12,22 +12,8 @@ const PROGRESS_MS = 5000;
 export function runCampaign<P, I extends string, C extends Counts<C>>(
   kind: WorldKind<P, I, C>,
 ): Campaign<P, I, C> {
-  const { values: options } = parseArgs({
-    options: {
-      seeds: { type: 'string', default: '1..20000' },
-      events: { type: 'boolean', default: false },
-    },
-  });
-  const range = /^(\d+)(?:\.\.(\d+))?$/.exec(options.seeds);
-  const first = Number(range?.[1]);
-  const last = Number(range?.[2] ?? range?.[1]);
-  if (range === null || !Number.isSafeInteger(last) || first > last) {
-    const wanted = 'a number or a range such as 1..20000';
-    console.error(`${kind.name}: --seeds takes ${wanted}, not ${options.seeds}`);
-    process.exit(2);
-  }
-
-  if (options.events) {
+  const { first, last, events } = seedRange(kind.name, '1..20000');
+  if (events) {
     const world = kind.newWorld(first);
     world.oracle.onEvent = (nowNs, text) => console.log(`${(nowNs / 1e9).toFixed(6)} ${text}`);
     const { violation, trace } = world.run();

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { copyBytes } from './copy-bytes.ts';
 
 it('copies exactly the range, at any alignment and length, among many arrays', () => {

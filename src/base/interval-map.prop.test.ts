@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { IntervalMap } from './interval-map.ts';
 
 /** Small enough that a plain map from every address to its interval is the model. */

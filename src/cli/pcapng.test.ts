@@ -1,5 +1,5 @@
-import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { fc } from '#testkit/properties';
 import {
   type CapturedTlp,
   encodeHeader,

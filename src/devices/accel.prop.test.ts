@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CompletionStatus, Tlp } from '#pcie/tlp';
 import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
 import { AccelRig, BAR0, BAR2, DATA, HOST_BASE } from '#testkit/accel-rig';
+import { fc } from '#testkit/properties';
 import { Opcode } from './accel-command.ts';
 import * as reg from './accel-registers.ts';
 

@@ -1,9 +1,9 @@
 /** Nothing a host or a driver does makes a display throw, hang or grow. */
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CompletionStatus, Tlp } from '#pcie/tlp';
 import { resetTlp, TlpKind } from '#pcie/tlp';
 import { FakeHost } from '#testkit/fake-host';
+import { fc } from '#testkit/properties';
 import {
   AVAIL,
   BAR0,

@@ -6,12 +6,12 @@
 import { completeWithData, setCompletion } from '#pcie/completion';
 import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, Tlp, TlpKind } from '#pcie/tlp';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { arrivedTlp } from '#testkit/arrived-tlp';
 import { FakeDevice } from '#testkit/fake-device';
 import { encoded, FakeLink } from '#testkit/fake-link';
 import { configRequest, NOW } from '#testkit/host-proxy-world';
+import { fc } from '#testkit/properties';
 import { BoxProxy, type BoxProxyFaults, type BoxSlotState } from './box-proxy.ts';
 import { SlotState } from './link-user.ts';
 import type { BoxRow } from './mapping-table.ts';

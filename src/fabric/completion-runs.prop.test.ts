@@ -2,7 +2,6 @@
  * A run of completions does what its TLPs would do one by one: sent by a host proxy, as frames; received
  * by a box proxy, in the memory of a device, in the order of what it does next, and in all counters.
  */
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { completeWithData } from '#pcie/completion';
 import type { Device } from '#pcie/device';
@@ -13,6 +12,7 @@ import { arrivedTlp } from '#testkit/arrived-tlp';
 import { encoded, FakeLink } from '#testkit/fake-link';
 import { configRequest, HostProxyWorld, littleEndian, NOW } from '#testkit/host-proxy-world';
 import { type ArrivedEntry, deliver, framesOf } from '#testkit/link-halves';
+import { fc } from '#testkit/properties';
 import { BoxProxy } from './box-proxy.ts';
 import { Egress } from './egress.ts';
 import { LinkCounters } from './link-counters.ts';

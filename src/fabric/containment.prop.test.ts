@@ -6,10 +6,10 @@
 import { requestByteCount } from '#pcie/completion';
 import { CompletionStatus, FlowClass, flowClassOf, Tlp, TlpKind } from '#pcie/tlp';
 import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encoded, type SentEntry } from '#testkit/fake-link';
 import { HostProxyWorld, MSI_OFFSET, PCIE_OFFSET } from '#testkit/host-proxy-world';
+import { fc } from '#testkit/properties';
 import { REFUSAL_NAMES, type RefusalName } from './counters.ts';
 import type { HostProxyFaults } from './host-proxy.ts';
 

@@ -6,10 +6,10 @@
 import { completeWithoutData, completeWithData, setCompletion } from '#pcie/completion';
 import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, Tlp, TlpKind } from '#pcie/tlp';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encoded, type FakeLink } from '#testkit/fake-link';
 import { configRequest, HostProxyWorld, hostRow, NOW } from '#testkit/host-proxy-world';
+import { fc } from '#testkit/properties';
 import type { HostProxyFaults, HostSlotState } from './host-proxy.ts';
 import { SlotState } from './link-user.ts';
 import type { HostRow } from './mapping-table.ts';

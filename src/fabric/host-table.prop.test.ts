@@ -1,6 +1,6 @@
 /** The lookups of a host table against plain searches over its rows. */
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { fc } from '#testkit/properties';
 import { checkHostTable, HostTable } from './host-table.ts';
 import type { HostRow } from './mapping-table.ts';
 

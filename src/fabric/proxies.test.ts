@@ -2,12 +2,12 @@
 import { completeWithData } from '#pcie/completion';
 import { setMemoryRead, setMemoryWrite } from '#pcie/split';
 import { CompletionStatus, Tlp, TlpKind } from '#pcie/tlp';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DirectLink } from '#testkit/direct-link';
 import { FakeDevice } from '#testkit/fake-device';
 import { FakeRoot } from '#testkit/fake-root';
 import { configRequest, hostRow, littleEndian, NOW } from '#testkit/host-proxy-world';
+import { fc } from '#testkit/properties';
 import { BoxProxy } from './box-proxy.ts';
 import { HostProxy } from './host-proxy.ts';
 

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '#base/virtual-clock';
 import { Prng } from '#base/prng';
 import type { Nanos } from '#base/units';
+import { fc } from '#testkit/properties';
 import { FaultInjector } from './fault-transport.ts';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
 import { SocketTransport } from './socket-transport.ts';

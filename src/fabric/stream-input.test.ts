@@ -1,5 +1,5 @@
-import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame-bounds.ts';
 import { NO_FRAME, StreamInput } from './stream-input.ts';
 

@@ -2,7 +2,6 @@
  * A run of memory writes does what its TLPs would do one by one: sent, as frames; received, in the
  * memory of a host, in that of a device, and in all counters (invariants 2, 3 and 7).
  */
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Device } from '#pcie/device';
 import { Endpoint } from '#pcie/endpoint';
@@ -14,6 +13,7 @@ import { arrivedTlp } from '#testkit/arrived-tlp';
 import { FakeLink } from '#testkit/fake-link';
 import { configRequest, HostProxyWorld, littleEndian, NOW } from '#testkit/host-proxy-world';
 import { type ArrivedEntry, deliver, framesOf } from '#testkit/link-halves';
+import { fc } from '#testkit/properties';
 import { BoxProxy } from './box-proxy.ts';
 import { Egress } from './egress.ts';
 import { LinkCounters } from './link-counters.ts';

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { computeEcrc } from './ecrc.ts';
 
 /**

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { FakeHost } from '#testkit/fake-host';
 import type { Nanos } from '#base/units';
+import { fc } from '#testkit/properties';
 import { requestByteCount } from './completion.ts';
 import { Endpoint } from './endpoint.ts';
 import { DmaStatus } from './endpoint-transfer.ts';

@@ -2,8 +2,8 @@
  * The queue against a plain list of what was put in, searched in order with the ordering table as
  * the only rule.
  */
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { OrderedQueue } from './ordered-queue.ts';
 import { OrderingClass, type OrderingSubject, Pass, mayPass } from './ordering.ts';
 import { FlowClass } from './tlp.ts';

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { nanos } from '#base/units';
+import { fc } from '#testkit/properties';
 import { setCompletion, setCompletionPayload } from './completion.ts';
 import { Accepted, CompletionTracker, Expect, TagPool } from './tags.ts';
 import { CompletionStatus, Tlp } from './tlp.ts';

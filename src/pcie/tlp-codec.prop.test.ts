@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { tlpArbitrary } from '#testkit/tlp-arbitrary';
 import { fuzzTlps } from '#testkit/tlp-fuzz';
 import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from './tlp-codec.ts';

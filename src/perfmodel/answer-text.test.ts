@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LEAST_WIDTH } from '#report/text-table';
 import { displayWidth } from '#report/text-width';
 import { madePrediction, madeWithoutReplay } from '#testkit/made-prediction';
+import { fc } from '#testkit/properties';
 import { comparisonText } from './answer-compare.ts';
 import { summaryText } from './answer-summary.ts';
 import { answerText } from './answer-text.ts';

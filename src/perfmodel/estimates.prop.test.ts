@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { linkProfile } from '#pcie/link-profile';
+import { fc } from '#testkit/properties';
 import { EDGE } from '#trace/edge-list';
 import { lagsWithout } from '#trace/lags';
 import { TimelineBuilder } from '#trace/timeline-builder';

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { fitsByTrial } from '#testkit/placement-by-trial';
+import { fc } from '#testkit/properties';
 import { bar, MIB, windowOf } from '#testkit/small-pool';
 import { barNeeds, fitsSlot } from './bar-needs.ts';
 import type { BarFacts, HostSlotFacts, WindowFacts } from './facts.ts';

@@ -1,7 +1,7 @@
 /** Safety of plans and refusals, each under its name, against a model that tries everything. */
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { hostOf, reasonByHand, solutions, violations } from '#testkit/placement-by-trial';
+import { fc } from '#testkit/properties';
 import { anyDemand, anyPool, indexOf, type SmallPool } from '#testkit/small-pool';
 import { type Demand, REASONS, type Reason, type Refusal } from './demand.ts';
 import { explain } from './explain.ts';

@@ -1,7 +1,7 @@
 /** The index under changes, against one built afresh from the facts as they are. */
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { violations } from '#testkit/placement-by-trial';
+import { fc } from '#testkit/properties';
 import {
   anyBox,
   anyDemand,

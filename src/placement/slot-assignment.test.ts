@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { bar, windowOf } from '#testkit/small-pool';
 import { barNeeds, compareSlots } from './bar-needs.ts';
 import type { HostSlotFacts } from './facts.ts';

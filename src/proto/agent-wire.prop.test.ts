@@ -1,7 +1,7 @@
 /** What one side says is what the other hears, over the bytes of the wire. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import {
   type AgentHello,
   type AgentOrder,

@@ -1,6 +1,6 @@
 import { crc32, inflateSync } from 'node:zlib';
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { encodePng } from './png-image.ts';
 
 interface Chunk {

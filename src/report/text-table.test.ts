@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { bar } from './text-bar.ts';
 import { LEAST_WIDTH, type TextColumn, textTable } from './text-table.ts';
 import { displayWidth } from './text-width.ts';

@@ -5,8 +5,8 @@
 import { caseArb, demandArb, machineArb, MODELS, shapeArb } from '#testkit/cluster-arbitrary';
 import { assert } from '#base/assert';
 import { Prng } from '#base/prng';
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { fc } from '#testkit/properties';
 import { acceptsModel, type Machine } from './demand.ts';
 import type { Design, Placement, Unit } from './design.ts';
 import { fill } from './fill.ts';

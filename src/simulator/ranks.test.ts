@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { ChangeLog } from './change-log.ts';
 import type { Demand } from './demand.ts';
 import { NO_ROOM, Ranks } from './ranks.ts';

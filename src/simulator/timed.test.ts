@@ -1,6 +1,6 @@
 import { Prng } from '#base/prng';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { fc } from '#testkit/properties';
 import type { Demand, Machine } from './demand.ts';
 import type { Design, Placement } from './design.ts';
 import { NO_FAILURES } from './failures.ts';

@@ -1,7 +1,7 @@
 /** Small clusters and requests that are short of everything, for properties of the simulator. */
-import fc from 'fast-check';
 import type { Demand, Machine } from '#simulator/demand';
 import { type PoolShape, REACHES, TOGETHER } from '#simulator/pool-hardware';
+import { fc } from './properties.ts';
 
 export const MODELS = ['G2', 'T4', 'V100'];
 

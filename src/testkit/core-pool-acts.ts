@@ -1,10 +1,10 @@
 /** Everything that may happen to a pool, as values: for properties that try any order of it. */
-import fc from 'fast-check';
 import type { PoolFaults } from '#manager/domain/pool-options';
 import { demandOf } from './core-pool.ts';
 import { nodeOf, type ModelBoxProxy } from './core-pool-box.ts';
 import { functionOf, type ModelHostProxy } from './core-pool-host.ts';
 import { JudgedPool } from './core-pool-judge.ts';
+import { fc } from './properties.ts';
 
 const BOXES = ['b1', 'b2'] as const;
 const HOSTS = ['h1', 'h2'] as const;

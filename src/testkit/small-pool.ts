@@ -1,5 +1,4 @@
 /** Pools small enough to try everything, and what may be asked of them. */
-import fc from 'fast-check';
 import type { Demand } from '#placement/demand';
 import type {
   BarFacts,
@@ -11,6 +10,7 @@ import type {
   WindowFacts,
 } from '#placement/facts';
 import { PoolIndex } from '#placement/pool-index';
+import { fc } from './properties.ts';
 
 export interface SmallPool {
   readonly boxes: readonly BoxFacts[];

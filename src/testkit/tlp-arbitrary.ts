@@ -1,6 +1,6 @@
 /** Valid TLPs of every kind, for property tests of whoever handles TLPs. */
-import fc from 'fast-check';
 import { CompletionStatus, Tlp, TlpKind } from '#pcie/tlp';
+import { fc } from './properties.ts';
 
 const uint32 = fc.nat({ max: 0xffffffff });
 const id = fc.nat({ max: 0xffff });

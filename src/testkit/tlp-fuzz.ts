@@ -3,7 +3,6 @@
  * outside the packet, a payload window that leaves it, and an accepted TLP that does not encode to
  * itself again.
  */
-import fc from 'fast-check';
 import { Prng } from '#base/prng';
 import { resetTlp, Tlp, TLP_KIND_NAMES } from '#pcie/tlp';
 import {
@@ -14,6 +13,7 @@ import {
   TLP_DECODE_NAMES,
   TlpDecode,
 } from '#pcie/tlp-codec';
+import { fc } from './properties.ts';
 import { tlpArbitrary } from './tlp-arbitrary.ts';
 
 export interface TlpFuzzResult {

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { CorrelationTable } from './correlation-table.ts';
 
 describe('CorrelationTable', () => {

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { decimal, Microseconds } from './decimal.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(`  ${text},`);

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { sceneTimeline } from '#testkit/trace-scene';
 import { EDGE, EdgeList } from './edge-list.ts';
 import { addHandOvers } from './hand-overs.ts';

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { JsonScanner, SCAN } from './json-scanner.ts';
 import { endOfValue, SPARE_BYTES } from './json-skip.ts';
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { pieces } from '#testkit/pieces';
+import { fc } from '#testkit/properties';
 import { readKineto } from './kineto.ts';
 import { WORK_KIND } from './timeline.ts';
 

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { orderRows } from './row-order.ts';
 
 const reader = (values: readonly number[]): { at(row: number): number } => ({

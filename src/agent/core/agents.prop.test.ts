@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Nanos } from '#base/units';
 import type { AgentReport, BoxSlotOrder, HostSlotOrder } from '#proto/agent-messages';
 import { ModelBoxPlane, ModelHostPlane } from '#testkit/model-plane';
+import { fc } from '#testkit/properties';
 import type { Agent, AgentUplink } from './agent-core.ts';
 import type { AgentFaults } from './agent-faults.ts';
 import { BoxAgentCore } from './box-agent.ts';

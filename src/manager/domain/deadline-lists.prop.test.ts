@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { nanos } from '#base/units';
+import { fc } from '#testkit/properties';
 import { DeadlineLists, type Due } from './deadline-lists.ts';
 
 interface Item extends Due {

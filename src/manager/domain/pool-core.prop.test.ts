@@ -3,11 +3,11 @@
  * of a turn, lost streams, trouble with devices and proxies that lie; and each check left out in turn, to
  * see that it is missed.
  */
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { demandOf } from '#testkit/core-pool';
 import { type Act, acts, healAll, newJudgedPool } from '#testkit/core-pool-acts';
 import { InvariantBroken, type JudgedInvariant, type JudgedPool } from '#testkit/core-pool-judge';
+import { fc } from '#testkit/properties';
 import type { PoolFaults } from './pool-options.ts';
 import { FAILURE_REASONS } from './records.ts';
 

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { compareNumbers, SortedKeys } from './sorted-keys.ts';
 
 it('is a sorted set, at any size', () => {

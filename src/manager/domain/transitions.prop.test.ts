@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import type { BoxObservation, HostObservation, Observation } from './observation.ts';
 import {
   BINDING_STATES,

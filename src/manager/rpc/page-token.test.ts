@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { fc } from '#testkit/properties';
 import { keyOfToken, pageToken } from './page-token.ts';
 
 it('gives back its key to the list it is of', () => {

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { DxpuError } from '#base/errors';
+import { fc } from '#testkit/properties';
 import {
   batchOf,
   bindingRecord,
