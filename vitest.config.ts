@@ -8,7 +8,7 @@ const conditions = ['dxpu-source', ...defaultServerConditions];
 /** Layers without state of a process: their test files share one module graph, loaded once. */
 const LAYERS = (
   'base pcie fabric devices host vfio-user proto identity vm agent manager ' +
-  'trace perfmodel emulator simulator placement report'
+  'trace perfmodel emulator simulator placement report cli'
 )
   .split(' ')
   .map((layer) => `src/${layer}/**/*.test.ts`);

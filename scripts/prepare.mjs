@@ -194,8 +194,16 @@ const COMMON = ['package.json', 'package-lock.json', 'tsconfig.json'];
 
 /** Builds dist from src, unless it is of this very src. */
 export async function build() {
-  await compile('dist', 'tsconfig.build.json', () =>
-    hashOf([...COMMON, 'tsconfig.build.json', ...sourcesIn('src')]),
+  const made = [...COMMON, 'tsconfig.build.json', 'scripts/prepare.mjs', 'scripts/bundle.mjs'];
+  await compile(
+    'dist',
+    'tsconfig.build.json',
+    () => hashOf([...made, ...sourcesIn('src')]),
+    async (fresh) => {
+      const { bundleCli } = await import('./bundle.mjs');
+      await bundleCli(path.join(fresh, 'cli'));
+      fs.chmodSync(path.join(fresh, 'cli', 'main.js'), 0o755);
+    },
   );
 }
 
@@ -213,8 +221,9 @@ export async function buildBench() {
  * @param {string} target
  * @param {string} project
  * @param {() => string} fingerprint of all that goes in
+ * @param {(fresh: string) => Promise<void>} finish what is done with the compiled files
  */
-async function compile(target, project, fingerprint) {
+async function compile(target, project, fingerprint, finish = async () => {}) {
   const stamp = at(target, '.built-from');
   if (read(stamp) === fingerprint()) return;
   await exclusively(async () => {
@@ -232,9 +241,8 @@ async function compile(target, project, fingerprint) {
       fs.rmSync(fresh, { recursive: true, force: true });
       throw new Failure(`building ${target} failed, see above`);
     }
+    await finish(fresh);
     fs.writeFileSync(path.join(fresh, '.built-from'), wanted);
-    const main = path.join(fresh, 'cli', 'main.js');
-    if (fs.existsSync(main)) fs.chmodSync(main, 0o755);
     if (fs.existsSync(at(target))) fs.renameSync(at(target), old);
     fs.renameSync(fresh, at(target));
     fs.rmSync(old, { recursive: true, force: true });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DxpuError } from '#base/errors';
 import { isIdentityName } from '#identity/identity';
+import { ownFile } from './own-file.ts';
 import { OUTPUT_FORMATS, type OutputFormat, parseOutputFormat, UsageError } from './output.ts';
 import { parseDuration, parseRate, parseShare, parseSize, parseWhole } from './quantity.ts';
 
@@ -99,6 +100,6 @@ export const processOption = (): Option =>
   new Option('--process <name>', 'which process, where several run: host-h1, box-b1, manager-m1');
 
 export function version(): string {
-  const file = new URL('../../package.json', import.meta.url);
+  const file = ownFile('../../package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -3,6 +3,7 @@ import type { DxpuError } from '#base/errors';
 import type { Prediction } from '#perfmodel/prediction';
 import type { SyntheticName } from '#trace/synthetic';
 import { printNote, reportError } from '../output.ts';
+import { ownFile } from '../own-file.ts';
 import type { FileOptions } from '../answer-targets.ts';
 import { checkFiles, writeFiles } from '../predict-files.ts';
 import type { PredictJob } from '../predict-job.ts';
@@ -119,5 +120,5 @@ class PredictRun {
 }
 
 function newWorker(): WorkerLike {
-  return new Worker(new URL('../predict-worker.js', import.meta.url));
+  return new Worker(ownFile('predict-worker.js'));
 }

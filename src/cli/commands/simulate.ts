@@ -4,6 +4,7 @@ import { inShard, type ShardOf, shardResult, wholeResult } from '#simulator/shar
 import { type StudyUnit, type UnitResult, unitsOf } from '#simulator/study';
 import { checkTargets, type FileOptions } from '../answer-targets.ts';
 import { printNote, UsageError } from '../output.ts';
+import { ownFile } from '../own-file.ts';
 import type { AnswerFormat } from '../program-options.ts';
 import { checkLines, printAnswer, writeAnswer } from '../simulate-answer.ts';
 import { listFiles, type ListOptions, needsOf, readLists } from '../simulate-lists.ts';
@@ -111,5 +112,5 @@ function unitName(unit: StudyUnit | undefined): string {
 }
 
 function newWorker(data: SimulateWorkerData): WorkerLike {
-  return new Worker(new URL('../simulate-worker.js', import.meta.url), { workerData: data });
+  return new Worker(ownFile('simulate-worker.js'), { workerData: data });
 }
