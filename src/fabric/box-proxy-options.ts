@@ -10,7 +10,9 @@ export type BoxProxyEvent =
       readonly generation: number;
       readonly reason: string;
     }
-  | { readonly kind: 'quarantined'; readonly slot: number; readonly reason: string };
+  | { readonly kind: 'quarantined'; readonly slot: number; readonly reason: string }
+  /** A device that was away, or took its time to reset, can be used. */
+  | { readonly kind: 'device-ready'; readonly slot: number };
 
 /** Test only: each leaves one check out. Never set outside tests. */
 export interface BoxProxyFaults {

@@ -50,6 +50,7 @@ export class BoxProxy implements LinkUser, Timed {
       const slot = new BoxSlot(number, device);
       this.#slots.add(slot);
       device.plug(new SlotPort(slot, buffer, portOptions));
+      if (device.outage?.kind === 'absent') slot.state = 'quarantined';
     }
   }
 
@@ -81,6 +82,19 @@ export class BoxProxy implements LinkUser, Timed {
   scrubUnbound(now: Nanos): void {
     this.#calls++;
     this.#life.scrubUnbound(now);
+    this.#leave(now);
+  }
+
+  /**
+   * The `outage` of a device has begun, has another reason or is over. A device that is lost takes its
+   * binding with it (as in invariant 6c), and leaves its slot quarantined. When it is back its slot can be
+   * used: by a row that never was in force under this or a higher generation.
+   */
+  deviceChanged(now: Nanos, slot: number): void {
+    const known = this.#slots.at(slot);
+    if (known === undefined) return;
+    this.#calls++;
+    this.#life.deviceChanged(now, known);
     this.#leave(now);
   }
 

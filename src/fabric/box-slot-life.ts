@@ -76,6 +76,7 @@ export class BoxSlotLife {
       if (after !== undefined) entered.push({ slot, row: after });
       fence(slot, slot.state === 'quarantined' ? 'quarantined' : 'unused');
       slot.row = undefined;
+      slot.awaited = false;
     }
     return { left, entered };
   }
@@ -115,6 +116,7 @@ export class BoxSlotLife {
       const slot = this.#slots.at(row.slot);
       const ready = slot?.state === 'ready';
       if (slot !== undefined && ready) slot.peer = peer;
+      if (slot?.awaited === true) continue;
       this.#say(now, row, ready ? SlotState.READY : SlotState.GONE);
     }
   }
@@ -159,6 +161,37 @@ export class BoxSlotLife {
     if (this.abortAtNs !== Infinity) this.abortAtNs = now + ABORT_INTERVAL_NS;
   }
 
+  /** What is said of it has changed (`Device.outage`). */
+  deviceChanged(now: Nanos, slot: BoxSlot): void {
+    const { outage } = slot.device;
+    if (outage?.kind === 'absent') {
+      this.#lose(now, slot, outage.reason);
+      return;
+    }
+    if (outage !== undefined) return;
+    const { row } = slot;
+    if (row === undefined || slot.awaited) {
+      slot.state = 'unused';
+      slot.dirty = false;
+    } else if (slot.state === 'quarantined') {
+      slot.state = 'contained';
+    }
+    this.#options.onEvent?.(now, { kind: 'device-ready', slot: slot.slot });
+    if (row !== undefined && slot.awaited) this.#enter(now, slot, row);
+  }
+
+  #lose(now: Nanos, slot: BoxSlot, reason: string): void {
+    const { row, state } = slot;
+    fence(slot, 'quarantined');
+    slot.dirty = true;
+    if (state === 'ready') {
+      this.#tellGone(now, slot, slot.generation, reason);
+      this.#forget(now, slot);
+    }
+    if (row !== undefined && !slot.awaited) this.#say(now, row, SlotState.GONE);
+    this.#options.onEvent?.(now, { kind: 'quarantined', slot: slot.slot, reason });
+  }
+
   /** Ends what the device waits for, and the device's memory of it. */
   #forget(now: Nanos, slot: BoxSlot): void {
     const requests = slot.outstanding.takeAll();
@@ -177,7 +210,7 @@ export class BoxSlotLife {
     if (this.#faults.noScrub === true) return;
     try {
       slot.device.scrub(now);
-      slot.dirty = false;
+      slot.dirty = slot.device.outage !== undefined;
     } catch (error) {
       if (error instanceof AssertionError) throw error;
       slot.state = 'quarantined';
@@ -194,10 +227,18 @@ export class BoxSlotLife {
       this.#scrub(now, slot);
     }
     slot.row = row;
+    // The host hears of it once the device can be used: until then its slot is not ready.
+    slot.awaited = slot.device.outage !== undefined;
+    if (slot.awaited) return;
     if (slot.state === 'quarantined') {
       this.#say(now, row, SlotState.GONE);
       return;
     }
+    this.#enter(now, slot, row);
+  }
+
+  #enter(now: Nanos, slot: BoxSlot, row: BoxRow): void {
+    slot.awaited = false;
     slot.dirty = true;
     slot.state = 'ready';
     const { generation } = row;

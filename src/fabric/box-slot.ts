@@ -14,10 +14,11 @@ import type { BoxRow } from './mapping-table.ts';
 import { type OutstandingRequest, OutstandingRequests } from './outstanding-requests.ts';
 
 /**
- * - `unused`: no row, or one that is not valid and used.
+ * - `unused`: no row, or one that is not valid and used, or one whose device is still being reset.
  * - `ready`: device reset and scrubbed, TLPs pass while the link of the row's host is up.
  * - `contained`: the session ended, until a higher generation.
- * - `quarantined`: a scrub failed; nothing uses the slot until the proxy starts anew.
+ * - `quarantined`: a scrub failed, and nothing uses the slot until the proxy starts anew; or the device is
+ *   not there, and nothing uses the slot until it is back.
  */
 export type BoxSlotState = 'unused' | 'ready' | 'contained' | 'quarantined';
 
@@ -33,6 +34,8 @@ export class BoxSlot {
   highestGeneration = 0;
   /** Whether a tenant, or whoever was before this process, may have left something in the device. */
   dirty = true;
+  /** Its row has not been in force yet: the device cannot be used (`Device.outage`). */
+  awaited = false;
   readonly outstanding = new OutstandingRequests();
   /** Requests the device sent while nothing could pass: to be answered UR, not within the call. */
   aborted: OutstandingRequest[] = [];

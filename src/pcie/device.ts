@@ -32,8 +32,26 @@ export interface DevicePort {
   sendWrites?(now: Nanos, first: Tlp, count: number): number;
 }
 
+/** Why a device cannot be used for the time being. */
+export interface Outage {
+  /**
+   * - `absent`: it is not there. What it was asked has been answered; what comes now is dropped, and
+   *   requests are answered UR.
+   * - `resetting`: a `reset` and `scrub` that outlast their calls.
+   */
+  readonly kind: 'absent' | 'resetting';
+  /** For people. */
+  readonly reason: string;
+}
+
 export interface Device extends Timed {
   readonly identity: DeviceIdentity;
+  /**
+   * `undefined` while the device can be used: it is there, and a reset and scrub are done. Who owns the
+   * device tells its slot of changes. A device that is always there, and resets within the call, need not
+   * have it.
+   */
+  readonly outage?: Outage | undefined;
   /** Called once, before anything else. */
   plug(port: DevicePort): void;
   /**

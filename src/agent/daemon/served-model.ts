@@ -10,9 +10,9 @@
 import { type Clock, TimerDriver, type Timed } from '#base/clock';
 import type { Nanos } from '#base/units';
 import type { DeviceModel } from '#devices/device-model';
-import { byteEnablesAt } from '#pcie/completion';
 import { CONFIG_SPACE_BYTES, findCapability, INTERRUPT_LINE } from '#pcie/config-space';
 import type { DevicePort } from '#pcie/device';
+import { enabledRuns } from '#pcie/enabled-runs';
 import { MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } from '#pcie/intx';
 import { MSI_CAPABILITY_ID, MSI_MESSAGE_ADDRESS, MSI_MESSAGE_DATA } from '#pcie/msi';
 import { DEVICE_CONTROL, PCIE_CAPABILITY_ID } from '#pcie/pcie-capability';
@@ -95,6 +95,8 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
   reset(now: Nanos, access: ResetAccess): void {
     this.#client?.setIntx(false);
     this.#restart(now);
+    // Of a box slot it is all that stands between two users.
+    this.#model.scrub(now);
     access.done(now);
   }
 
@@ -234,24 +236,12 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
       client.trigger(IRQ_MSI, vector);
       return;
     }
-    const { payload, payloadOffset, payloadBytes, lengthDw } = tlp;
+    const { payload, payloadOffset, payloadBytes } = tlp;
     const base = tlpAddress(tlp);
     const bytes = payload.slice(payloadOffset, payloadOffset + payloadBytes);
-    const isOn = (at: number): boolean =>
-      at < payloadBytes && (byteEnablesAt(tlp, at >> 2) & (1 << (at & 3))) !== 0;
-    const spans: [number, number][] = [];
-    // Between the first and the last double word all bytes count.
-    for (let at = 0; at < payloadBytes; ) {
-      if (!isOn(at)) {
-        at++;
-        continue;
-      }
-      let end = at + 1;
-      while (isOn(end)) end = end === 4 && lengthDw > 2 ? payloadBytes - 4 : end + 1;
-      spans.push([at, end]);
-      at = end;
+    for (const { from, to } of enabledRuns(tlp)) {
+      this.#transfer(now, client, base, bytes, from, to);
     }
-    for (const [at, end] of spans) this.#transfer(now, client, base, bytes, at, end);
   }
 
   #transfer(
