@@ -1,9 +1,8 @@
 /** The configuration of `dxpu box`. */
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { BoxDevice } from '#agent/daemon/box-devices';
 import { formatEndpoint, type HostAndPort } from '#agent/daemon/endpoint';
 import type { DxpuError } from '#base/errors';
-import { DEVICE_KINDS, type DeviceKind, type ModelChoice } from '#devices/device-models';
 import type { CredentialFiles } from '#identity/tls-identity';
 import type { LinkOptions } from '#fabric/link-options';
 import type { BoxRow } from '#fabric/mapping-table';
@@ -12,6 +11,7 @@ import type { TableError } from '#fabric/table-check';
 import { BOX_KINDS, type BoxKind, type Endpoint } from '#proto/agent-messages';
 import { ConfigFile, type ConfigProblem } from './config-file.ts';
 import * as schema from './config-schema.ts';
+import { checkDevice, choiceOf, deviceSchema } from './device-config.ts';
 import { type FixedPart, fixedPartOf } from './fixed-part.ts';
 import { linkFields, linkOptionsOf } from './link-config.ts';
 import {
@@ -21,52 +21,6 @@ import {
   managerOf,
   type ManagerPlace,
 } from './member-config.ts';
-
-const MIB = 2 ** 20;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-const deviceSchema = schema.fields({
-  slot: schema.whole(0, 65535),
-  kind: z.enum(DEVICE_KINDS),
-  uuid: z
-    .string()
-    .refine((uuid) => UUID.test(uuid), 'must be lower-case hexadecimal as 8-4-4-4-12')
-    .optional(),
-  model: z.string().min(1).max(32).optional(),
-  memory: schema.size
-    .refine(
-      (bytes) => bytes >= MIB && bytes <= 2048 * MIB && Number.isInteger(Math.log2(bytes)),
-      'must be a power of two from 1MiB to 2GiB',
-    )
-    .optional(),
-  tags: schema.whole(1, 768).optional(),
-  channels: schema.whole(1, 16).optional(),
-  maxPayload: schema.powerOfTwo(128, 4096).optional(),
-  maxReadRequest: schema.powerOfTwo(128, 4096).optional(),
-  nsPerFlop: z.number().min(0, 'must not be negative').optional(),
-  width: schema.whole(64, 3840).optional(),
-  height: schema.whole(64, 2160).optional(),
-  /** Devices of one box with the same name here reach each other by NVLink. */
-  nvlinkGroup: schema.name.optional(),
-});
-
-type ParsedDevice = z.infer<typeof deviceSchema>;
-
-/** Fields of some kinds alone. */
-const FIELD_KINDS: readonly (readonly [keyof ParsedDevice, readonly DeviceKind[]])[] = [
-  ['channels', ['accel']],
-  ['nsPerFlop', ['accel']],
-  ['tags', ['accel', 'virtio-gpu']],
-  ['maxReadRequest', ['accel', 'virtio-gpu']],
-  ['width', ['virtio-gpu', 'bochs-display']],
-  ['height', ['virtio-gpu', 'bochs-display']],
-];
-
-const USUAL_MEMORY: Readonly<Record<DeviceKind, number>> = {
-  accel: 64 * MIB,
-  'virtio-gpu': 64 * MIB,
-  'bochs-display': 16 * MIB,
-};
 
 export const boxSchema = schema.fields({
   box: schema.name,
@@ -97,9 +51,8 @@ export const boxSchema = schema.fields({
   link: linkFields,
 });
 
-/** One device model of a slot. */
-export type DeviceConfig = ModelChoice & {
-  readonly slot: number;
+/** What is in a slot. */
+export type DeviceConfig = BoxDevice & {
   /** '' for none. */
   readonly nvlinkGroup: string;
 };
@@ -146,7 +99,7 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
       problems.push({ path: ['devices', index, 'slot'], message: `slot ${device.slot} is twice` });
     }
     slots.add(device.slot);
-    problems.push(...checkDevice(device, index));
+    problems.push(...checkDevice(source, parsed.devices, index));
   }
   for (const [index, address] of parsed.listen.entries()) {
     const other = parsed.listen.findIndex((one) => isSameListener(one, address));
@@ -207,7 +160,7 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
     })),
     devices: parsed.devices.map((device) => ({
       slot: device.slot,
-      ...modelOf(device, parsed.box),
+      ...choiceOf(source, device, parsed.box),
       nvlinkGroup: device.nvlinkGroup ?? '',
     })),
     rows: table,
@@ -216,56 +169,6 @@ export function readBoxConfig(file: string, inForce?: BoxConfig): BoxConfig {
     fixedPart: fixedPartOf(parsed),
     tableError,
   };
-}
-
-/** What a kind has no use for, or cannot have. */
-function checkDevice(device: ParsedDevice, index: number): ConfigProblem[] {
-  const { kind, memory = USUAL_MEMORY[kind], width = 1024, height = 768 } = device;
-  const problems = FIELD_KINDS.flatMap(([field, kinds]): ConfigProblem[] => {
-    if (device[field] === undefined || kinds.includes(kind)) return [];
-    const message = `is of no use to kind ${kind}; it belongs to ${kinds.join(' and ')}`;
-    return [{ path: ['devices', index, field], message }];
-  });
-  if (kind === 'bochs-display' && (memory < 4 * MIB || memory > 256 * MIB)) {
-    const message = 'must be a power of two from 4MiB to 256MiB for a bochs-display';
-    problems.push({ path: ['devices', index, 'memory'], message });
-  } else if (kind !== 'accel' && 4 * width * height > memory) {
-    const message = `${width} x ${height} pixels need ${4 * width * height} bytes of memory`;
-    problems.push({ path: ['devices', index, 'memory'], message });
-  }
-  return problems;
-}
-
-/** The model of a device, with the options of its kind. */
-function modelOf(device: ParsedDevice, box: string): ModelChoice {
-  const { kind, tags, channels, nsPerFlop, width, height } = device;
-  const common = {
-    uuid: device.uuid ?? uuidOf(kind, box, device.slot),
-    memoryBytes: device.memory ?? USUAL_MEMORY[kind],
-    ...(device.model === undefined ? {} : { model: device.model }),
-    ...(device.maxPayload === undefined ? {} : { maxPayloadBytes: device.maxPayload }),
-  };
-  const reads = {
-    ...(tags === undefined ? {} : { tags }),
-    ...(device.maxReadRequest === undefined ? {} : { maxReadRequestBytes: device.maxReadRequest }),
-  };
-  const mode = {
-    ...(width === undefined ? {} : { width }),
-    ...(height === undefined ? {} : { height }),
-  };
-  switch (kind) {
-    case 'accel': {
-      const own = {
-        ...(channels === undefined ? {} : { channels }),
-        ...(nsPerFlop === undefined ? {} : { nsPerFlop }),
-      };
-      return { kind, options: { ...common, ...reads, ...own } };
-    }
-    case 'virtio-gpu':
-      return { kind, options: { ...common, ...reads, ...mode } };
-    case 'bochs-display':
-      return { kind, options: { ...common, ...mode } };
-  }
 }
 
 /** Hosts must be able to tell the ways to this box apart, and to take one. */
@@ -299,19 +202,4 @@ function isSameListener(a: HostAndPort, b: HostAndPort): boolean {
   const hosts = [a.host.toLowerCase(), b.host.toLowerCase()];
   if (hosts[0] === hosts[1] || hosts.includes('::')) return true;
   return hosts.includes('0.0.0.0') && hosts.every((host) => !host.includes(':'));
-}
-
-/** A UUID that is the same at each start: name based, version 8 (RFC 9562), of kind, box and slot. */
-function uuidOf(kind: DeviceKind, box: string, slot: number): string {
-  const hash = createHash('sha256').update(`dxpu ${kind} ${box} ${slot}`).digest();
-  hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x80;
-  hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
-  const hex = hash.toString('hex');
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    hex.slice(12, 16),
-    hex.slice(16, 20),
-    hex.slice(20, 32),
-  ].join('-');
 }

@@ -373,11 +373,46 @@ describe('a box configuration', () => {
     expect(display).toMatchObject({ kind: 'bochs-display', options: { memoryBytes: 16_777_216 } });
   });
 
+  it('has devices of other processes, at a socket beside the file', () => {
+    const remote = BOX.replace(
+      'kind: accel, memory: 64MiB, tags: 140',
+      'kind: vfio-user, socket: run/nvme.sock',
+    );
+    const file = written(remote);
+    const [device] = readBoxConfig(file).devices;
+    expect(device).toMatchObject({
+      kind: 'vfio-user',
+      options: { path: path.join(path.dirname(file), 'run/nvme.sock') },
+    });
+    expect(device?.options.uuid).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  });
+
   it.each([
     [
       'kind: accel',
       'kind: acel',
-      '5:22: devices[0].kind: must be one of accel, virtio-gpu, bochs-display, not "acel"',
+      '5:22: devices[0].kind: must be one of accel, virtio-gpu, bochs-display, vfio-user, not "acel"',
+    ],
+    [
+      'kind: accel, memory: 64MiB, tags: 140',
+      'kind: vfio-user',
+      'devices[0].socket: is missing: where another process serves the device',
+    ],
+    [
+      'kind: accel, memory: 64MiB, tags: 140',
+      'kind: vfio-user, socket: a.sock, memory: 64MiB',
+      'devices[0].memory: is of no use to kind vfio-user; it belongs to accel and virtio-gpu and',
+    ],
+    ['tags: 140', 'socket: a.sock', 'devices[0].socket: is of no use to kind accel'],
+    [
+      'kind: accel, memory: 64MiB, tags: 140',
+      `kind: vfio-user, socket: /${'a'.repeat(107)}`,
+      'has 108 bytes; the system allows 107',
+    ],
+    [
+      '{ slot: 3, kind: accel, memory: 64MiB, tags: 140',
+      '{ slot: 4, kind: vfio-user, socket: ./a.sock }\n  - { slot: 3, kind: vfio-user, socket: a.sock',
+      'is twice: slot 4 has it already',
     ],
     [
       'kind: accel',

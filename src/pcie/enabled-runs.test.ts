@@ -36,7 +36,10 @@ it.each([
   },
   { lengthDw: 2, firstBe: 0b1000, lastBe: 0b0001, runs: [[3, 5]] },
   { lengthDw: 1024, firstBe: 0b1100, lastBe: 0b0111, runs: [[2, 4095]] },
-])('finds the runs of $lengthDw DW, $firstBe and $lastBe', ({ lengthDw, firstBe, lastBe, runs }) => {
-  const found = enabledRuns(request(lengthDw, firstBe, lastBe));
-  expect(found.map(({ from, to }) => [from, to])).toEqual(runs);
-});
+])(
+  'finds the runs of $lengthDw DW, $firstBe and $lastBe',
+  ({ lengthDw, firstBe, lastBe, runs }) => {
+    const found = enabledRuns(request(lengthDw, firstBe, lastBe));
+    expect(found.map(({ from, to }) => [from, to])).toEqual(runs);
+  },
+);

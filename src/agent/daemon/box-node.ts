@@ -6,7 +6,6 @@ import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import type { DeviceModel } from '#devices/device-model';
-import { createDeviceModel, type ModelChoice } from '#devices/device-models';
 import type { Screenshot } from '#devices/screenshot';
 import { BoxLinks } from '#fabric/box-links';
 import { BoxProxy } from '#fabric/box-proxy';
@@ -16,7 +15,7 @@ import type { BoxRow } from '#fabric/mapping-table';
 import { settleAfter } from '#fabric/settle-after';
 import type { TableError } from '#fabric/table-check';
 import type { Transport } from '#fabric/transport';
-import type { GpuNodeReport } from '#proto/agent-messages';
+import { BoxDevices, type BoxDevice, type BoxDevicesOptions } from './box-devices.ts';
 import { BoxPlane } from './box-plane.ts';
 import {
   type CounterReport,
@@ -33,13 +32,6 @@ import { Taps } from './taps.ts';
 /** Under no generation: a quarantine outlasts them. */
 const QUARANTINED = 0;
 
-/** What is in a slot. */
-export type BoxDevice = ModelChoice & {
-  readonly slot: number;
-  /** Devices with the same name reach each other by NVLink. Default '': none. */
-  readonly nvlinkGroup?: string;
-};
-
 export interface BoxNodeOptions {
   readonly id: string;
   readonly devices: readonly BoxDevice[];
@@ -52,6 +44,8 @@ export interface BoxNodeOptions {
   readonly isManaged?: boolean;
   /** Something changed that a manager may want to know; called at the end of a turn. */
   readonly onChanged?: (now: Nanos) => void;
+  /** See `BoxDevicesOptions`. */
+  readonly remoteSocket?: BoxDevicesOptions['remoteSocket'];
 }
 
 /** A slot as `dxpu status` shows it. */
@@ -77,6 +71,7 @@ export class BoxNode {
   readonly #options: BoxNodeOptions;
   readonly #clock: Clock;
   readonly #turns: NodeTurns;
+  readonly #inSlots: BoxDevices;
   readonly #devices: ReadonlyMap<number, DeviceModel>;
   readonly #reasons = new SlotReasons();
   /** Where connections came from, for the log. */
@@ -86,12 +81,18 @@ export class BoxNode {
     const { id, clock, log, outstandingReads } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#devices = new Map(
-      options.devices.map((device) => [
-        device.slot,
-        createDeviceModel(device, (message) => log.warn({ slot: device.slot }, message)),
-      ]),
-    );
+    this.#inSlots = new BoxDevices({
+      devices: options.devices,
+      remoteSocket: options.remoteSocket,
+      clock,
+      log,
+      onWork: () => this.settle(),
+      onChanged: (now, slot) => {
+        this.proxy.deviceChanged(now, slot);
+        this.#turns.changed();
+      },
+    });
+    this.#devices = this.#inSlots.bySlot;
     this.proxy = new BoxProxy({
       boxId: id,
       devices: this.#devices,
@@ -100,18 +101,15 @@ export class BoxNode {
         const { kind, ...facts } = event;
         if (kind === 'slot-gone') this.#reasons.note(event.slot, event.generation, event.reason);
         if (kind === 'quarantined') this.#reasons.note(event.slot, QUARANTINED, event.reason);
-        log[kind === 'slot-ready' ? 'info' : 'warn'](facts, kind.replace('-', ' '));
+        const isGood = kind === 'slot-ready' || kind === 'device-ready';
+        log[isGood ? 'info' : 'warn'](facts, kind.replace('-', ' '));
         this.#turns.changed();
       },
     });
     this.plane = new BoxPlane({
       proxy: this.proxy,
-      nodes: new Map(
-        options.devices.flatMap(({ slot, nvlinkGroup }) => {
-          const device = this.#devices.get(slot);
-          return device === undefined ? [] : [[slot, nodeOf(device, nvlinkGroup ?? '')]];
-        }),
-      ),
+      slots: [...this.#devices.keys()],
+      nodeOf: (slot) => this.#inSlots.nodeOf(slot),
       reasonOf: (slot) => this.#reasonOf(slot),
     });
     const repeated = new RepeatedLog(log);
@@ -139,6 +137,7 @@ export class BoxNode {
     });
     // Whoever was before this process may have left something in them.
     if (options.isManaged === true) this.proxy.scrubUnbound(clock.now());
+    this.#inSlots.start();
   }
 
   /** Puts a table in force; with errors nothing has changed. */
@@ -194,6 +193,7 @@ export class BoxNode {
   }
 
   stop(reason: string): void {
+    this.#inSlots.stop(this.#clock.now());
     this.links.stop(this.#clock.now(), reason);
     this.#turns.stop();
   }
@@ -220,14 +220,19 @@ export class BoxNode {
       case 'contained':
         return withWayOut(reason ?? '', row?.generation ?? 0, this.#options.isManaged === true);
       case 'quarantined':
-        return `${reason}; restart the box`;
+        // A device that is away comes back by itself.
+        return this.#outageOf(slot) ?? `${reason}; restart the box`;
       case 'ready': {
         const host = row?.host ?? '';
         return this.links.sessionId(host) === 0 ? `host ${host} is not connected` : undefined;
       }
       default:
-        return undefined;
+        return this.#outageOf(slot);
     }
+  }
+
+  #outageOf(slot: number): string | undefined {
+    return this.#devices.get(slot)?.outage?.reason;
   }
 
   /** Why a slot is contained or quarantined. */
@@ -236,7 +241,7 @@ export class BoxNode {
       case 'contained':
         return this.#reasons.of(slot, this.#rowOf(slot)?.generation ?? 0) ?? 'its session ended';
       case 'quarantined':
-        return this.#reasons.of(slot, QUARANTINED) ?? 'its scrub failed';
+        return this.#outageOf(slot) ?? this.#reasons.of(slot, QUARANTINED) ?? 'its scrub failed';
       default:
         return undefined;
     }
@@ -265,20 +270,4 @@ export class BoxNode {
       `this box has no slot ${slot}; it has ${[...this.#devices.keys()].join(', ')}`,
     );
   }
-}
-
-function nodeOf(device: DeviceModel, nvlinkGroup: string): GpuNodeReport {
-  const { uuid, model, memoryBytes } = device.identity;
-  return {
-    uuid,
-    model,
-    memoryBytes,
-    nvlinkGroup,
-    bars: device.bars.map(({ index, sizeBytes, prefetchable, is64Bit }) => ({
-      index,
-      sizeBytes,
-      prefetchable,
-      is64: is64Bit,
-    })),
-  };
 }

@@ -7,8 +7,9 @@ import type { BoxDataPlane, BoxRowOrder } from '../core/data-plane.ts';
 
 export interface BoxPlaneOptions {
   readonly proxy: BoxProxy;
-  /** What is in each slot. */
-  readonly nodes: ReadonlyMap<number, GpuNodeReport>;
+  readonly slots: readonly number[];
+  /** What is in a slot; `undefined` while nobody knows. */
+  readonly nodeOf: (slot: number) => GpuNodeReport | undefined;
   /** Why a slot is contained or quarantined, as far as it is known. */
   readonly reasonOf: (slot: number) => string | undefined;
 }
@@ -21,14 +22,14 @@ export class BoxPlane implements BoxDataPlane {
   }
 
   slots(): readonly BoxSlotReport[] {
-    const { proxy, nodes, reasonOf } = this.#options;
-    return [...nodes].map(([slot, node]) => {
+    const { proxy, reasonOf } = this.#options;
+    return this.#options.slots.map((slot) => {
       const row = proxy.rows.find((one) => one.slot === slot && one.valid && one.used);
       const state = proxy.slotState(slot);
       const isDown = state === 'contained' || state === 'quarantined';
       return {
         slot,
-        node,
+        node: this.#options.nodeOf(slot),
         state,
         clean: proxy.isClean(slot) && state !== 'quarantined',
         row: row === undefined ? undefined : { host: row.host, generation: row.generation },
@@ -39,8 +40,8 @@ export class BoxPlane implements BoxDataPlane {
 
   /** A device is scrubbed before this returns. */
   setRows(now: Nanos, rows: readonly BoxRowOrder[]): string {
-    const { proxy, nodes } = this.#options;
-    const stranger = rows.find(({ slot }) => !nodes.has(slot));
+    const { proxy, slots } = this.#options;
+    const stranger = rows.find(({ slot }) => !slots.includes(slot));
     if (stranger !== undefined) return `there is no slot ${stranger.slot} here`;
     const errors = proxy.setTable(
       now,

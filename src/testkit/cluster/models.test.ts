@@ -63,8 +63,13 @@ class RealPair {
 
   constructor(plan: ClusterPlan) {
     this.#plan = plan;
-    const nodes = new Map(SLOT_NUMBERS.map((slot) => [slot, nodeOf(plan, slot)]));
-    this.plane = new BoxPlane({ proxy: this.box, nodes, reasonOf: () => '' });
+    const slots = SLOT_NUMBERS;
+    this.plane = new BoxPlane({
+      proxy: this.box,
+      slots,
+      nodeOf: (slot) => nodeOf(plan, slot),
+      reasonOf: () => '',
+    });
   }
 
   setBoxRows(now: number, rows: readonly BoxRowOrder[]): boolean {

@@ -1,0 +1,141 @@
+/**
+ * What a remote function asks of host memory, as DMA messages: each becomes TLPs of the DMA engine, with its
+ * tags and limits. A read is answered when all of it is there, a write once the last of it has left. What is
+ * sent upstream besides has its place behind the writes that came before it (`after`).
+ */
+import type { Nanos } from '#base/units';
+import type { DevicePort } from '#pcie/device';
+import { DmaEngine, type DmaLimits } from '#pcie/endpoint-dma';
+import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
+import type { Tlp } from '#pcie/tlp';
+import type { DmaReadAccess, DmaTarget, DmaWriteAccess } from '#vfio-user/client-memory';
+import { Errno } from '#vfio-user/refusal';
+import { Behind } from './behind.ts';
+
+/** As an endpoint of ours has by default; the host's tag enables bound it further. */
+const TAGS = 256;
+const COMPLETION_TIMEOUT_NS = 4e9;
+
+interface Transfer {
+  readonly done: (now: Nanos) => void;
+  readonly fail: (now: Nanos, errno: number) => void;
+  /** Of a write. */
+  readonly serial: number | undefined;
+}
+
+export class RemoteDma implements DmaTarget, DmaClient {
+  readonly #engine: DmaEngine;
+  readonly #behind = new Behind();
+  readonly #out = new Map<number, Transfer>();
+  #cookie = 0;
+
+  constructor() {
+    this.#engine = new DmaEngine({
+      channels: 1,
+      tags: TAGS,
+      completionTimeoutNs: COMPLETION_TIMEOUT_NS,
+      // The function's error registers are in its own hands.
+      onError: () => {},
+    });
+  }
+
+  get limits(): DmaLimits {
+    return this.#engine.limits;
+  }
+
+  plug(port: DevicePort): void {
+    this.#engine.plug(port);
+  }
+
+  read(now: Nanos, access: DmaReadAccess): void {
+    if (!this.limits.busMaster) {
+      access.fail(now, Errno.EPERM);
+      return;
+    }
+    const { address, count } = access;
+    const bytes = new Uint8Array(count);
+    const done = (then: Nanos): void => access.complete(then, bytes);
+    const cookie = this.#open({
+      done,
+      fail: (then, errno) => access.fail(then, errno),
+      serial: undefined,
+    });
+    this.#engine.read(now, 0, address, bytes, 0, count, this, cookie);
+  }
+
+  write(now: Nanos, access: DmaWriteAccess): void {
+    if (!this.limits.busMaster) {
+      access.fail(now, Errno.EPERM);
+      return;
+    }
+    const { address, count } = access;
+    const done = (then: Nanos): void => access.done(then);
+    const fail = (then: Nanos, errno: number): void => access.fail(then, errno);
+    const cookie = this.#open({ done, fail, serial: this.#behind.begin() });
+    this.#engine.write(now, 0, address, access.bytes.slice(0, count), 0, count, this, cookie);
+  }
+
+  /** A DWORD write, as a message interrupt is; behind the writes before it. */
+  writeWord(now: Nanos, address: number, value: number): void {
+    const ended = (): void => {};
+    const cookie = this.#open({ done: ended, fail: ended, serial: this.#behind.begin() });
+    this.#engine.writeSmall(now, 0, address, value, 0, 4, this, cookie);
+  }
+
+  dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
+    const transfer = this.#out.get(cookie);
+    if (transfer === undefined) return;
+    this.#out.delete(cookie);
+    if (status === DmaStatus.OK) transfer.done(now);
+    else transfer.fail(now, status === DmaStatus.TIMEOUT ? Errno.ETIMEDOUT : Errno.EFAULT);
+    if (transfer.serial !== undefined) this.#behind.ended(now, transfer.serial);
+  }
+
+  /** Calls `run` once all writes so far have left, in order. */
+  after(now: Nanos, run: (now: Nanos) => void): void {
+    this.#behind.after(now, run);
+  }
+
+  /** The host has taken bus mastering away: what has not left never will. */
+  stop(now: Nanos): void {
+    this.#engine.abort(0);
+    const stopped = [...this.#out.values()];
+    this.#out.clear();
+    for (const { fail, serial } of stopped) {
+      fail(now, Errno.EPERM);
+      if (serial !== undefined) this.#behind.ended(now, serial);
+    }
+  }
+
+  /** Forgets everything, and what waits behind it; the function gets errors for answers. */
+  reset(now: Nanos): void {
+    this.limits.busMaster = false;
+    this.#engine.reset();
+    this.#behind.clear();
+    const stopped = [...this.#out.values()];
+    this.#out.clear();
+    for (const { fail } of stopped) fail(now, Errno.ECONNRESET);
+  }
+
+  completion(now: Nanos, tlp: Tlp): boolean {
+    return this.#engine.completion(now, tlp);
+  }
+
+  pump(now: Nanos): void {
+    this.#engine.pump(now);
+  }
+
+  nextDeadlineNs(): number {
+    return this.#engine.nextDeadlineNs();
+  }
+
+  tick(now: Nanos): void {
+    this.#engine.tick(now);
+  }
+
+  #open(transfer: Transfer): number {
+    const cookie = ++this.#cookie;
+    this.#out.set(cookie, transfer);
+    return cookie;
+  }
+}
