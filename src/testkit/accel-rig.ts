@@ -3,6 +3,7 @@ import type { Nanos } from '#base/units';
 import { createAccelerator, type AcceleratorOptions } from '#devices/accel';
 import { AccelCommand, COMMAND_BYTES, encodeCommand } from '#devices/accel-command';
 import * as reg from '#devices/accel-registers';
+import type { DeviceModel } from '#devices/device-model';
 import type { Device } from '#pcie/device';
 import { FakeHost } from './fake-host.ts';
 
@@ -26,13 +27,19 @@ export class AccelRig {
   readonly log: string[] = [];
   readonly #tails = new Array<number>(reg.MAX_CHANNELS).fill(0);
 
-  constructor(options: Partial<AcceleratorOptions> = {}) {
-    this.device = createAccelerator({
-      uuid: '00112233-4455-6677-8899-aabbccddeeff',
-      memoryBytes: 1 << 20,
-      log: (message) => this.log.push(message),
-      ...options,
-    });
+  /** `behind` puts something between the accelerator and the host. */
+  constructor(
+    options: Partial<AcceleratorOptions> = {},
+    behind: (model: DeviceModel) => Device = (model) => model,
+  ) {
+    this.device = behind(
+      createAccelerator({
+        uuid: '00112233-4455-6677-8899-aabbccddeeff',
+        memoryBytes: 1 << 20,
+        log: (message) => this.log.push(message),
+        ...options,
+      }),
+    );
     this.host.msiAddress = MSI_ADDRESS;
     this.host.plug(this.device);
     this.configure();
