@@ -76,14 +76,10 @@ export class BoxDevices {
     const remote = new RemoteDevice({
       ...device.options,
       clock,
-      onWork,
-      onChanged: (now) => {
-        onChanged(now, slot);
-        // It may be in the middle of a turn.
-        clock.at(now, () => {
-          if (!this.#isStopped) onWork();
-        });
+      onWork: () => {
+        if (!this.#isStopped) onWork();
       },
+      onChanged: (now) => onChanged(now, slot),
     });
     this.#remotes.set(slot, remote);
     return remote;

@@ -293,6 +293,9 @@ export class RemoteDevice implements DeviceModel {
       this.#retryNs = Math.min(2 * this.#retryNs, LAST_RETRY_NS);
     }
     this.#tell(now);
+    // It may be in the middle of anything: whoever drives it hears of its deadline behind that.
+    const { clock, onWork } = this.#options;
+    clock.at(now, onWork);
   }
 
   #tell(now: Nanos): void {
