@@ -114,7 +114,7 @@ describe('a device that says nothing', () => {
 
   it('to DEVICE_RESET: stays unusable until it answers one', () => {
     const { rig, model } = ready();
-    const { reset } = model;
+    const reset = model.reset.bind(model);
     model.reset = () => {};
     rig.device.reset(rig.clock.now());
     rig.run();
