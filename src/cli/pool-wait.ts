@@ -124,7 +124,14 @@ function hasReached({ state, leaving }: Binding, goal: WaitGoal): boolean {
 /** What does not get where it should without somebody's help. */
 export function isStuck(binding: Binding, goal: WaitGoal): boolean {
   if (goal === 'attached' && (binding.leaving || binding.state === BindingState.FREE)) return true;
+  if (goal === 'free' && isLettingGo(binding)) return false;
   return binding.state === BindingState.FAILED && binding.failure?.retries !== true;
+}
+
+/** Of a slot that was quarantined under it: it is free once both slots are empty, which takes a moment. */
+function isLettingGo({ leaving, failure }: Binding): boolean {
+  const isQuarantined = failure?.reason === 'quarantined';
+  return leaving && isQuarantined && failure.during !== BindingState.SCRUBBING;
 }
 
 const changedMs = ({ changed }: Binding): number =>

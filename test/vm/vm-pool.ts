@@ -1,6 +1,6 @@
 /**
  * A pool whose host `vm1` is a real VM: a manager, box b1 with a virtio-gpu and an accelerator, box b2 with a
- * bochs-display and an accelerator, all processes of their own.
+ * bochs-display, an accelerator, and one that another process serves, all processes of their own.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { vmHostYaml } from '#cli/pool-config-text';
@@ -10,7 +10,7 @@ import { issueFiles } from '#identity/certificates';
 import { type Picture, pictureOfPng } from '#testkit/vm/picture';
 import { TestVm, type TestVmOptions } from '#testkit/vm/test-vm';
 import type { VmNeeds } from '#testkit/vm/vm-needs';
-import { ManagedPool } from '../e2e/processes.ts';
+import { ManagedPool, Running } from '../e2e/processes.ts';
 
 const HOST = 'vm1';
 /** Where each kind is. */
@@ -18,6 +18,8 @@ const PLACES = {
   'virtio-gpu': { box: 'b1', slot: 0 },
   accel: { box: 'b1', slot: 1 },
   'bochs-display': { box: 'b2', slot: 0 },
+  'other-accel': { box: 'b2', slot: 1 },
+  'remote-accel': { box: 'b2', slot: 2 },
 } as const;
 export type Kind = keyof typeof PLACES;
 
@@ -36,6 +38,7 @@ const DEVICES = {
   b2: [
     `{ slot: 0, kind: bochs-display, width: ${SIZES['bochs-display'].width}, height: ${SIZES['bochs-display'].height} }`,
     '{ slot: 1, kind: accel, model: other-accel, memory: 64MiB }',
+    '{ slot: 2, kind: vfio-user, model: remote-accel, socket: remote.sock }',
   ],
 } as const;
 
@@ -44,6 +47,7 @@ export interface BindingRecord {
   readonly state: string;
   readonly hostSlot: number;
   readonly box: string;
+  readonly failure?: { readonly reason: string; readonly message: string };
   readonly attachment?: {
     readonly bdf: string;
     readonly bars: readonly {
@@ -57,6 +61,7 @@ export interface BindingRecord {
 export class VmPool {
   readonly #pool = new ManagedPool();
   readonly vm: TestVm;
+  #remote: Running | undefined;
 
   private constructor(vm: TestVm) {
     this.vm = vm;
@@ -84,6 +89,7 @@ export class VmPool {
       const lines = devices.map((device) => `  - ${device}\n`);
       writeFileSync(file, `${head}devices:\n${lines.join('')}`);
     }
+    this.#remote = new Running(['device', 'serve', 'accel', this.#pool.file('remote.sock')]);
     const { status, stderr } = await this.#pool.up();
     if (status !== 0) throw new Error(`dxpu up ended with ${status}:\n${stderr}`);
     await issueFiles(this.#pool.file(''), { kind: 'host', id: HOST }, { nowMs: Date.now() });
@@ -104,6 +110,11 @@ export class VmPool {
     const [binding] = answer.bindings;
     if (binding.box !== box) throw new Error(`${model} came from ${binding.box}, not from ${box}`);
     return binding;
+  }
+
+  /** The process that serves the device of slot 2 of box b2 ends as by a power cut. */
+  async killRemote(): Promise<void> {
+    await this.#remote?.stop('SIGKILL');
   }
 
   /** Returns once they are free. */
@@ -128,6 +139,7 @@ export class VmPool {
 
   async end(): Promise<void> {
     await this.vm.stop();
+    await this.killRemote();
     await this.#pool.end();
   }
 }

@@ -12,6 +12,7 @@ import { TestVm } from '#testkit/vm/test-vm';
 import { vmNeeds } from '#testkit/vm/vm-needs';
 import { CONSOLE_READY } from '#vm/guest-scripts';
 import { buildDist, until } from '../e2e/processes.ts';
+import { remoteDeviceParts } from './remote-device.ts';
 import { type BindingRecord, type Display, type Kind, SIZES, VmPool } from './vm-pool.ts';
 
 const needs = await vmNeeds();
@@ -161,6 +162,16 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
       await draws(kind, 33);
     }
   });
+
+  it('gives those back, too', async () => {
+    await pool.unbind(...[...bound.values()].map(({ id }) => id));
+    bound.clear();
+  });
+
+  remoteDeviceParts(
+    () => pool,
+    () => golden('accel'),
+  );
 });
 
 it.skipIf(typeof needs === 'string')(
