@@ -138,12 +138,12 @@ export class FaultTransport implements StartableTransport {
     if (this.#gone || this.#faults.lose()) return true;
     const { delayNs } = this.#faults.settings;
     if (delayNs > 0 || this.#held.length > 0) {
-      this.#hold(now + delayNs, frame.slice());
+      this.#hold(now + delayNs, new Uint8Array(frame));
       return true;
     }
     // Where frames get lost, one may be sent again and acknowledged while an earlier copy of it still
     // waits in the socket: the sender is then free to change the bytes. So they get a copy.
-    return this.#inner.send(now, this.#faults.everLossy ? frame.slice() : frame);
+    return this.#inner.send(now, this.#faults.everLossy ? new Uint8Array(frame) : frame);
   }
 
   close(): void {

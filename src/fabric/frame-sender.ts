@@ -170,8 +170,8 @@ export class FrameSender implements Timed {
       refreshSessionHeader(replay.view, offset, ingress.expected, granted);
     } else {
       // A copy: once the first transmission is acknowledged its bytes are used anew, while a
-      // transport may still be busy with the second.
-      frame = frame.slice();
+      // transport may still be busy with the second. Not `slice`: of a `Buffer` it copies nothing.
+      frame = new Uint8Array(frame);
       refreshSessionHeader(new DataView(frame.buffer), 0, ingress.expected, granted);
       this.#counters.replayedFrames++;
     }

@@ -53,6 +53,27 @@ describe('a lost connection', () => {
     expect(world.host.counters.replayedFrames).toBe(1);
   });
 
+  // `slice` of a `Buffer` copies nothing: the second transmission lay in the replay buffer, and what it
+  // says of acknowledgements was written into whichever frame lay at its beginning.
+  it('sends a frame again from bytes of its own', () => {
+    const world = new LinkWorld().up();
+    const sent: Uint8Array[] = [];
+    world.onFrame = (from, frame) => {
+      if (from === 'host' && frame[1] === FrameType.DATA) sent.push(frame);
+    };
+    post(world, 'host', 1);
+    post(world, 'host', 2);
+    const before = sent.map((frame) => new Uint8Array(frame));
+    world.paths[0]!.cut('reset');
+    world.paths[0]!.heal();
+    world.run(100e6);
+    expect(arrived(world.boxUser)).toEqual([1, 2]);
+    const [first, second, ...again] = sent;
+    expect(again).toHaveLength(2);
+    for (const frame of again) expect(frame.buffer === first!.buffer).toBe(false);
+    expect([first, second].map((frame) => new Uint8Array(frame!))).toEqual(before);
+  });
+
   it('resumes over the other path', () => {
     const world = new LinkWorld({ paths: [{ rttNs: 1000 }, { rttNs: 1000 }] }).up();
     expect(world.host.pathIndex).toBe(0);

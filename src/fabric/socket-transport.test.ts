@@ -5,7 +5,7 @@ import { VirtualClock } from '#base/virtual-clock';
 import { Prng } from '#base/prng';
 import type { Nanos } from '#base/units';
 import { fc } from '#testkit/properties';
-import { FaultInjector } from './fault-transport.ts';
+import { FaultInjector, type FaultTransport } from './fault-transport.ts';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
 import { SocketTransport } from './socket-transport.ts';
 import { connectTransport, listenTransports } from './socket-endpoint.ts';
@@ -289,6 +289,7 @@ describe('fault injection', () => {
     faults: FaultInjector;
     socket: FakeSocket;
     user: Recorder;
+    wrapped: FaultTransport;
     send: (seed: number) => void;
   } {
     const socket = new FakeSocket();
@@ -296,7 +297,8 @@ describe('fault injection', () => {
     const wrapped = faults.wrap(new SocketTransport(socket.asSocket(), peer, clock));
     const user = new Recorder();
     wrapped.start(user);
-    return { faults, socket, user, send: (seed) => wrapped.send(clock.now(), frameOf(8, seed)) };
+    const send = (seed: number): boolean => wrapped.send(clock.now(), frameOf(8, seed));
+    return { faults, socket, user, wrapped, send };
   }
 
   it('drops the asked share of frames', async () => {
@@ -329,6 +331,19 @@ describe('fault injection', () => {
     expect(Buffer.concat(socket.written)).toEqual(
       Buffer.concat([frameOf(8, 1), frameOf(8, 2), frameOf(8, 3)]),
     );
+  });
+
+  // `slice` of a `Buffer` copies nothing, and a link's frames lie in one.
+  it('delays a frame as it was, though the sender uses its bytes anew', async () => {
+    const { faults, socket, wrapped } = faulty();
+    faults.set({ delayNs: 50_000 });
+    const bytes = Buffer.from(frameOf(8, 1));
+    wrapped.send(clock.now(), bytes);
+    bytes.fill(0xff);
+    clock.runUntil(clock.now() + 50_000);
+    await settled();
+    await settled();
+    expect(Buffer.concat(socket.written)).toEqual(Buffer.from(frameOf(8, 1)));
   });
 
   it('cuts connections for the asked time, and can be cleared', () => {
