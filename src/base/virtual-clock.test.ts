@@ -50,6 +50,21 @@ describe('VirtualClock', () => {
     expect(() => clock.runUntil(19)).toThrow(AssertionError);
   });
 
+  // A cancelled event within the limit used to bring on the next one, wherever it was.
+  it('runs nothing beyond its end, though a cancelled event lies before it', () => {
+    const clock = new VirtualClock();
+    let runs = 0;
+    clock.at(nanos(5), () => runs++)();
+    clock.at(nanos(100), () => runs++);
+    clock.runUntil(10);
+    expect([runs, clock.now()]).toEqual([0, 10]);
+    clock.at(nanos(20), () => runs++)();
+    expect(clock.runWhile(() => true, 50)).toBe(false);
+    expect([runs, clock.now()]).toEqual([0, 10]);
+    clock.runUntil(100);
+    expect(runs).toBe(1);
+  });
+
   it('runWhile stops when done, when nothing is left, and at its limit', () => {
     const clock = new VirtualClock();
     let count = 0;

@@ -30,28 +30,33 @@ export class VirtualClock implements Clock {
 
   /** Runs the next event. Returns false when there is none. */
   step(): boolean {
-    for (;;) {
-      const event = this.#queue.pop();
-      if (event === undefined) return false;
-      if (event.fn === undefined) continue;
-      this.#nowNs = event.atNs;
-      event.fn(this.now());
-      return true;
-    }
+    if (this.#nextNs() === Infinity) return false;
+    const event = this.#queue.pop();
+    if (event?.fn === undefined) return false;
+    this.#nowNs = event.atNs;
+    event.fn(this.now());
+    return true;
   }
 
   /** Runs every event up to and including `untilNs`, then sets the time to it. */
   runUntil(untilNs: number): void {
     assert(untilNs >= this.#nowNs, 'virtual time does not run backwards');
-    while (this.#queue.nextTimeNs <= untilNs) this.step();
+    while (this.#nextNs() <= untilNs) this.step();
     this.#nowNs = untilNs;
   }
 
   /** Steps until `done()` or until nothing is left or `limitNs` is passed. Returns whether done. */
   runWhile(pending: () => boolean, limitNs = Infinity): boolean {
     while (pending()) {
-      if (this.#queue.nextTimeNs > limitNs || !this.step()) return false;
+      if (this.#nextNs() > limitNs || !this.step()) return false;
     }
     return true;
+  }
+
+  /** When the next event is due that was not cancelled, or Infinity. */
+  #nextNs(): number {
+    const queue = this.#queue;
+    while (queue.next !== undefined && queue.next.fn === undefined) queue.pop();
+    return queue.nextTimeNs;
   }
 }
