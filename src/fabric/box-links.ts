@@ -236,8 +236,8 @@ export class BoxLinks implements Timed {
   }
 
   #acknowledge(now: Nanos, connection: Connection, session: Session, resume: boolean): void {
-    const hello = session.hello(this.local, resume);
-    connection.transport.send(now, helloFrame(FrameType.HELLO_ACK, hello));
+    const bytes = helloFrame(FrameType.HELLO_ACK, session.hello(this.local, resume));
+    connection.transport.send(now, bytes, 0, bytes.length);
   }
 
   #refuse(now: Nanos, connection: Connection, code: EndCode, text: string): void {

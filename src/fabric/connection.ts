@@ -100,7 +100,8 @@ export class Connection implements TransportUser {
     text: string,
   ): void {
     if (!this.open) return;
-    this.transport.send(now, encodeEnd(type, code, text));
+    const bytes = encodeEnd(type, code, text);
+    this.transport.send(now, bytes, 0, bytes.length);
     this.close();
   }
 }

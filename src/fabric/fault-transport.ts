@@ -134,16 +134,17 @@ export class FaultTransport implements StartableTransport {
     });
   }
 
-  send(now: Nanos, frame: Uint8Array): boolean {
+  send(now: Nanos, bytes: Uint8Array, offset: number, length: number): boolean {
     if (this.#gone || this.#faults.lose()) return true;
     const { delayNs } = this.#faults.settings;
     if (delayNs > 0 || this.#held.length > 0) {
-      this.#hold(now + delayNs, new Uint8Array(frame));
+      this.#hold(now + delayNs, copyOf(bytes, offset, length));
       return true;
     }
     // Where frames get lost, one may be sent again and acknowledged while an earlier copy of it still
     // waits in the socket: the sender is then free to change the bytes. So they get a copy.
-    return this.#inner.send(now, this.#faults.everLossy ? new Uint8Array(frame) : frame);
+    if (!this.#faults.everLossy) return this.#inner.send(now, bytes, offset, length);
+    return this.#inner.send(now, copyOf(bytes, offset, length), 0, length);
   }
 
   close(): void {
@@ -152,7 +153,7 @@ export class FaultTransport implements StartableTransport {
     this.#forget();
     // What was sent before still goes out, as on a connection without faults.
     const now = this.#clock.now();
-    for (const held of this.#held.splice(0)) this.#inner.send(now, held.bytes);
+    for (const { bytes } of this.#held.splice(0)) this.#inner.send(now, bytes, 0, bytes.length);
     this.#inner.close();
   }
 
@@ -194,8 +195,13 @@ export class FaultTransport implements StartableTransport {
       const next = this.#held[0];
       if (next === undefined || next.atNs > now) break;
       this.#held.shift();
-      this.#inner.send(now, next.bytes);
+      this.#inner.send(now, next.bytes, 0, next.bytes.length);
     }
     this.#wait();
   }
+}
+
+/** Not `slice`: of a `Buffer` it copies nothing. */
+function copyOf(bytes: Uint8Array, offset: number, length: number): Uint8Array {
+  return new Uint8Array(bytes.subarray(offset, offset + length));
 }

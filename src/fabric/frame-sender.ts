@@ -165,20 +165,21 @@ export class FrameSender implements Timed {
     const { granted } = ingress.credits;
     const offset = replay.offsetOf(replay.cursor);
     const length = replay.lengthOf(replay.cursor);
-    let frame = replay.bytes.subarray(offset, offset + length);
-    if (replay.passCursor()) {
-      refreshSessionHeader(replay.view, offset, ingress.expected, granted);
-    } else {
-      // A copy: once the first transmission is acknowledged its bytes are used anew, while a
-      // transport may still be busy with the second. Not `slice`: of a `Buffer` it copies nothing.
-      frame = new Uint8Array(frame);
-      refreshSessionHeader(new DataView(frame.buffer), 0, ingress.expected, granted);
-      this.#counters.replayedFrames++;
-    }
+    const isFirst = replay.passCursor();
     if (this.#replayAtNs === Infinity) this.#replayAtNs = now + this.#replayTimeoutNs();
     this.#counters.out.frames++;
     this.#counters.out.frameBytes += length;
-    this.#handOver(now, frame, false);
+    if (isFirst) {
+      refreshSessionHeader(replay.view, offset, ingress.expected, granted);
+      this.#handOver(now, replay.bytes, offset, length, false);
+      return;
+    }
+    // A copy: once the first transmission is acknowledged its bytes are used anew, while a transport
+    // may still be busy with the second. Not `slice`: of a `Buffer` it copies nothing.
+    const copy = new Uint8Array(replay.bytes.subarray(offset, offset + length));
+    refreshSessionHeader(new DataView(copy.buffer), 0, ingress.expected, granted);
+    this.#counters.replayedFrames++;
+    this.#handOver(now, copy, 0, length, false);
   }
 
   #ping(now: Nanos): void {
@@ -195,14 +196,14 @@ export class FrameSender implements Timed {
     writeSessionHeader(view, 0, type, flags, length, cursor, ingress.expected, granted);
     if (type !== FrameType.CONTROL) view.setUint32(SESSION_HEADER_BYTES, pingId);
     this.#counters.controlFrames++;
-    this.#handOver(now, bytes, type !== FrameType.PING);
+    this.#handOver(now, bytes, 0, length, type !== FrameType.PING);
   }
 
-  #handOver(now: Nanos, frame: Uint8Array, withNak: boolean): void {
+  #handOver(now: Nanos, bytes: Uint8Array, offset: number, length: number, withNak: boolean): void {
     if (this.#transport === undefined) return;
     this.#ingress.told(withNak);
     this.#ackAtNs = Infinity;
-    this.#writable = this.#transport.send(now, frame);
+    this.#writable = this.#transport.send(now, bytes, offset, length);
   }
 
   #replayTimeoutNs(): number {

@@ -229,7 +229,8 @@ export class HostLink implements Timed {
     }
     const hello =
       session?.hello(this.local, true) ?? freshHello(this.local, this.#offeredId, this.#options);
-    this.#connection?.transport.send(now, helloFrame(FrameType.HELLO, hello));
+    const bytes = helloFrame(FrameType.HELLO, hello);
+    this.#connection?.transport.send(now, bytes, 0, bytes.length);
     this.#helloAtNs = now + this.#options.helloRetryNs;
   }
 

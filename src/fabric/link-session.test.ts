@@ -267,10 +267,10 @@ class Pipe implements Transport {
     this.peer = peer;
   }
 
-  send(_now: number, bytes: Uint8Array): boolean {
+  send(_now: number, bytes: Uint8Array, offset: number, length: number): boolean {
     const frame = new Frame();
-    const view = new DataView(bytes.buffer, 0);
-    expect(decodeFrame(view, bytes, 0, bytes.length, frame)).toBe(FrameDecode.OK);
+    const view = new DataView(bytes.buffer);
+    expect(decodeFrame(view, bytes, offset, length, frame)).toBe(FrameDecode.OK);
     this.sent.push(frame);
     return true;
   }

@@ -172,9 +172,9 @@ class Pipe implements Transport {
   readonly sent: Frame[] = [];
   isClosed = false;
 
-  send(_now: number, bytes: Uint8Array): boolean {
+  send(_now: number, bytes: Uint8Array, offset: number, length: number): boolean {
     const frame = new Frame();
-    decodeFrame(new DataView(bytes.buffer), bytes, bytes.byteOffset, bytes.length, frame);
+    decodeFrame(new DataView(bytes.buffer), bytes, offset, length, frame);
     this.sent.push(frame);
     return true;
   }

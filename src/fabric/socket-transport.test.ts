@@ -123,7 +123,7 @@ describe('frames in a byte stream', () => {
 
   it('that come in pieces, as of TLS records, have one turn while a frame is begun', async () => {
     const { socket, transport, user } = connected();
-    user.onFrame = () => transport.send(now, frameOf(8, 7));
+    user.onFrame = () => transport.send(now, frameOf(8, 7), 0, 8);
     const stream = Buffer.concat([frameOf(16, 1), frameOf(64, 2), frameOf(8, 3)]);
     for (const [from, to] of [
       [0, 30],
@@ -141,7 +141,7 @@ describe('frames in a byte stream', () => {
 
   it('have their turn end though the rest of the next does not come', async () => {
     const { socket, transport, user } = connected();
-    user.onFrame = () => transport.send(now, frameOf(8, 7));
+    user.onFrame = () => transport.send(now, frameOf(8, 7), 0, 8);
     socket.push(Buffer.concat([frameOf(16, 1), frameOf(64, 2).subarray(0, 20)]));
     await settled();
     await settled();
@@ -233,15 +233,15 @@ describe('sending', () => {
   it('lets out all frames of one turn together', async () => {
     const { socket, transport, user } = connected();
     user.onFrame = () => {
-      transport.send(now, frameOf(8, 7));
-      transport.send(now, frameOf(12, 8));
+      transport.send(now, frameOf(8, 7), 0, 8);
+      transport.send(now, frameOf(12, 8), 0, 12);
       expect(socket.written).toEqual([]);
     };
     socket.push(Buffer.from(frameOf(16, 1)));
     await settled();
     expect(socket.written.map((part) => part.length)).toEqual([20]);
-    transport.send(now, frameOf(8, 1));
-    transport.send(now, frameOf(8, 2));
+    transport.send(now, frameOf(8, 1), 0, 8);
+    transport.send(now, frameOf(8, 2), 0, 8);
     expect(socket.written.length).toBe(1);
     await settled();
     expect(socket.written.map((part) => part.length)).toEqual([20, 16]);
@@ -252,7 +252,7 @@ describe('sending', () => {
     socket.stuck = [];
     let sent = 0;
     // 32 KiB each: the sender is told to hold before 8 of them wait.
-    while (transport.send(now, frameOf(32 * 1024, sent))) sent++;
+    while (transport.send(now, frameOf(32 * 1024, sent), 0, 32 * 1024)) sent++;
     expect(sent).toBeLessThan(8);
     expect(user.events).toEqual([]);
     await settled();
@@ -261,14 +261,14 @@ describe('sending', () => {
       await settled();
     }
     expect(user.events).toEqual(['writable']);
-    expect(transport.send(now, frameOf(8, 0))).toBe(true);
+    expect(transport.send(now, frameOf(8, 0), 0, 8)).toBe(true);
   });
 
   it('is silent after the connection has gone', async () => {
     const { socket, transport, user } = connected();
     socket.destroy(new Error('read ECONNRESET'));
     await settled();
-    expect(transport.send(now, frameOf(8, 0))).toBe(true);
+    expect(transport.send(now, frameOf(8, 0), 0, 8)).toBe(true);
     expect(user.events).toEqual(['closed: read ECONNRESET']);
   });
 
@@ -297,7 +297,7 @@ describe('fault injection', () => {
     const wrapped = faults.wrap(new SocketTransport(socket.asSocket(), peer, clock));
     const user = new Recorder();
     wrapped.start(user);
-    const send = (seed: number): boolean => wrapped.send(clock.now(), frameOf(8, seed));
+    const send = (seed: number): boolean => wrapped.send(clock.now(), frameOf(8, seed), 0, 8);
     return { faults, socket, user, wrapped, send };
   }
 
@@ -338,7 +338,7 @@ describe('fault injection', () => {
     const { faults, socket, wrapped } = faulty();
     faults.set({ delayNs: 50_000 });
     const bytes = Buffer.from(frameOf(8, 1));
-    wrapped.send(clock.now(), bytes);
+    wrapped.send(clock.now(), bytes, 0, 8);
     bytes.fill(0xff);
     clock.runUntil(clock.now() + 50_000);
     await settled();
@@ -373,7 +373,8 @@ describe('real sockets', () => {
       onRefused: () => {},
       onTransport: (transport) => {
         server.onFrame = () => {
-          for (const frame of server.frames.splice(0)) transport.send(real.now(), frame);
+          for (const frame of server.frames.splice(0))
+            transport.send(real.now(), frame, 0, frame.length);
         };
         transport.start(server);
       },
@@ -390,7 +391,7 @@ describe('real sockets', () => {
     const frames = Array.from({ length: 20 }, (_, index) =>
       frameOf(index === 0 ? 64 : 15_004, index),
     );
-    for (const frame of frames) transport.send(real.now(), frame);
+    for (const frame of frames) transport.send(real.now(), frame, 0, frame.length);
     await expect.poll(() => client.frames.length, { timeout: 5000 }).toBe(20);
     expect(Buffer.compare(Buffer.concat(client.frames), Buffer.concat(frames))).toBe(0);
     transport.close();

@@ -107,15 +107,16 @@ export class SocketTransport implements Transport {
     return this.#socket.writableLength + this.#framesBytes;
   }
 
-  send(_now: number, frame: Uint8Array): boolean {
+  send(_now: number, bytes: Uint8Array, offset: number, length: number): boolean {
     if (this.#ended) return true;
+    const frame = bytes.subarray(offset, offset + length);
     if (this.#first === undefined) {
       this.#first = frame;
       if (!this.#inTurn) process.nextTick(writeOut, this);
     } else {
       this.#others.push(frame);
     }
-    this.#framesBytes += frame.length;
+    this.#framesBytes += length;
     if (this.#framesBytes >= WRITE_BYTES) this.writeOut();
     if (this.waitingBytes > HOLD_ABOVE_BYTES) this.#holding = true;
     return !this.#holding;

@@ -11,11 +11,11 @@ export type PeerIdentity = Identity<'host' | 'box'>;
 export interface Transport {
   readonly peer: PeerIdentity;
   /**
-   * Sends one whole frame. The bytes must not change until the frame has been acknowledged by the
-   * peer or the transport has closed. Returns false when the sender should hold further frames until
-   * `writable`; the frame itself is taken all the same.
+   * Sends one whole frame: `length` bytes at `offset`. They must not change until the frame has been
+   * acknowledged by the peer or the transport has closed. Returns false when the sender should hold
+   * further frames until `writable`; the frame itself is taken all the same.
    */
-  send(now: Nanos, frame: Uint8Array): boolean;
+  send(now: Nanos, bytes: Uint8Array, offset: number, length: number): boolean;
   /** Ends the connection. `closed` is not called for it. */
   close(): void;
 }

@@ -76,8 +76,8 @@ describe('virtual network', () => {
       overheadBytes: 90,
     });
     host.log.length = 0;
-    box.onFrame = () => box.transport!.send(clock.now(), frame(2, 160));
-    host.transport!.send(clock.now(), frame(1, 60));
+    box.onFrame = () => box.transport!.send(clock.now(), frame(2, 160), 0, 160);
+    host.transport!.send(clock.now(), frame(1, 60), 0, 60);
     clock.runUntil(1e6);
     // There: (60 + 90) × 8 bits at 100 Gbit/s are 12 ns. Back: (160 + 90) × 8 at 50 Gbit/s, 40 ns.
     expect(host.log).toEqual([[6800 + 6800 + 12 + 40, 'frame 2 of 160']]);
@@ -89,9 +89,9 @@ describe('virtual network', () => {
     host.log.length = 0;
     const transport = host.transport!;
     // 100 bytes at 1 byte per ns.
-    expect(transport.send(nanos(0), frame(1, 100))).toBe(true);
-    expect(transport.send(nanos(0), frame(2, 100))).toBe(false);
-    expect(transport.send(nanos(0), frame(3, 100))).toBe(false);
+    expect(transport.send(nanos(0), frame(1, 100), 0, 100)).toBe(true);
+    expect(transport.send(nanos(0), frame(2, 100), 0, 100)).toBe(false);
+    expect(transport.send(nanos(0), frame(3, 100), 0, 100)).toBe(false);
     clock.runUntil(1000);
     expect(box.log).toEqual([
       [100, 'frame 1 of 100'],
@@ -105,7 +105,7 @@ describe('virtual network', () => {
   it('keeps the bytes as they were when sent', () => {
     const { clock, host, box } = connected({ rttNs: 100 });
     const bytes = frame(1, 8);
-    host.transport!.send(clock.now(), bytes);
+    host.transport!.send(clock.now(), bytes, 0, 8);
     bytes.fill(9);
     clock.runUntil(1000);
     expect(box.log.at(-1)).toEqual([150, 'frame 1 of 8']);
@@ -117,7 +117,7 @@ describe('virtual network', () => {
   ])('%s happens as often as asked for', (_name, options, expected) => {
     const { clock, host, box } = connected({ rttNs: 100, ...options });
     box.log.length = 0;
-    for (let index = 0; index < 1000; index++) host.transport!.send(clock.now(), frame(1, 8));
+    for (let index = 0; index < 1000; index++) host.transport!.send(clock.now(), frame(1, 8), 0, 8);
     clock.runUntil(10_000);
     // Three standard deviations of 1000 trials at 0.25: 41.
     expect(Math.abs(box.log.length - expected)).toBeLessThan(41);
@@ -126,7 +126,7 @@ describe('virtual network', () => {
   it('reorders, and does so alike for the same seed', () => {
     const order = (seed: number): string[] => {
       const { clock, host, box } = connected({ rttNs: 1000, reordering: 0.3 }, seed);
-      for (let id = 1; id <= 20; id++) host.transport!.send(clock.now(), frame(id, 8));
+      for (let id = 1; id <= 20; id++) host.transport!.send(clock.now(), frame(id, 8), 0, 8);
       clock.runUntil(10_000);
       return box.log.slice(1).map(([, what]) => what);
     };
@@ -139,7 +139,7 @@ describe('virtual network', () => {
 
   it('a close is heard behind the frames in flight', () => {
     const { clock, host, box } = connected({ rttNs: 1000, rateToListener: 8e9 });
-    host.transport!.send(clock.now(), frame(1, 100));
+    host.transport!.send(clock.now(), frame(1, 100), 0, 100);
     host.transport!.close();
     host.log.length = 0;
     clock.runUntil(10_000);
@@ -152,7 +152,7 @@ describe('virtual network', () => {
 
   it('a cut loses what is in flight, tells both ends, and refuses until healed', () => {
     const { clock, path, host, box, dialer, listener } = connected({ rttNs: 1000 });
-    host.transport!.send(clock.now(), frame(1, 8));
+    host.transport!.send(clock.now(), frame(1, 8), 0, 8);
     clock.runUntil(1400);
     path.cut('reset');
     host.log.shift();
@@ -171,13 +171,13 @@ describe('virtual network', () => {
   it('a silent cut tells nobody, and connecting times out', () => {
     const { clock, path, host, box, dialer, listener } = connected({ rttNs: 1000 });
     path.cut('silent');
-    host.transport!.send(clock.now(), frame(1, 8));
+    host.transport!.send(clock.now(), frame(1, 8), 0, 8);
     path.connect(dialer, listener);
     clock.runUntil(2e9);
     expect(box.log).toHaveLength(1);
     expect(host.log.slice(1)).toEqual([[1000 + 1e9, 'connecting timed out']]);
     path.heal();
-    host.transport!.send(clock.now(), frame(2, 8));
+    host.transport!.send(clock.now(), frame(2, 8), 0, 8);
     clock.runUntil(3e9);
     expect(box.log.at(-1)).toEqual([2e9 + 500, 'frame 2 of 8']);
   });

@@ -15,13 +15,12 @@
  * is two `VirtualTransport` ends. All randomness comes from the one generator given.
  */
 import { AssertionError } from '#base/assert';
-import { copyBytes } from '#base/copy-bytes';
 import type { Prng } from '#base/prng';
-import { Slab, type SlabPlace } from '#base/slab';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
 import { identityName, sameIdentity } from '#identity/identity';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
+import { VirtualWire } from './virtual-wire.ts';
 
 export interface VirtualPathOptions {
   readonly rttNs: number;
@@ -53,11 +52,8 @@ export interface VirtualListener {
   accept(now: Nanos, transport: Transport): TransportUser;
 }
 
-/** One direction of a path: when it is free again, and who waits for that. */
-class Wire {
-  freeAtNs = 0;
-  /** When the second of the frames on their way out begins, and how many there are. */
-  outgoing = 0;
+/** One direction of a path, and who waits until it takes frames again. */
+class Wire extends VirtualWire<VirtualTransport> {
   readonly waiting = new Set<VirtualTransport>();
 }
 
@@ -67,8 +63,7 @@ export class VirtualPath {
   readonly #clock: VirtualClock;
   readonly #prng: Prng;
   readonly #connections = new Set<VirtualTransport>();
-  readonly #wires: readonly [Wire, Wire] = [new Wire(), new Wire()];
-  readonly #flying = new FlyingFrames();
+  readonly #wires: readonly [Wire, Wire];
   #options: VirtualPathOptions;
   #state: PathState = 'up';
   /** Frames in flight belong to an epoch; a cut begins another. */
@@ -79,6 +74,7 @@ export class VirtualPath {
     this.#clock = clock;
     this.#prng = prng;
     this.#options = options;
+    this.#wires = [this.#newWire(), this.#newWire()];
   }
 
   get isUp(): boolean {
@@ -155,20 +151,26 @@ export class VirtualPath {
   }
 
   /** For `VirtualTransport`: takes a frame. */
-  send(now: Nanos, from: VirtualTransport, frame: Uint8Array): boolean {
+  send(
+    now: Nanos,
+    from: VirtualTransport,
+    frame: Uint8Array,
+    offset: number,
+    length: number,
+  ): boolean {
     const options = this.#options;
     const wire = this.#wires[from.side];
     const rate = from.side === 0 ? options.rateToListener : options.rateToDialer;
-    const bits = (frame.length + (options.overheadBytes ?? 0)) * 8;
+    const bits = (length + (options.overheadBytes ?? 0)) * 8;
     const outNs = rate === undefined || rate === Infinity ? 0 : (bits * 1e9) / rate;
     const goneAtNs = Math.max(now, wire.freeAtNs) + outNs;
     wire.freeAtNs = goneAtNs;
-    this.#fly(from, frame, goneAtNs + options.rttNs / 2);
+    this.#fly(wire, from, frame, offset, length, goneAtNs + options.rttNs / 2);
     if (outNs === 0 && goneAtNs <= now) return true;
-    wire.outgoing++;
-    this.#clock.at(nanos(goneAtNs), (at) => this.#frameOut(at, wire));
+    wire.goOut(goneAtNs);
     if (wire.outgoing < 2) return true;
     wire.waiting.add(from);
+    wire.callWhenThin();
     return false;
   }
 
@@ -198,18 +200,36 @@ export class VirtualPath {
     for (const wire of this.#wires) wire.waiting.delete(transport);
   }
 
-  #frameOut(now: Nanos, wire: Wire): void {
-    wire.outgoing--;
-    if (wire.outgoing >= 2) return;
+  #newWire(): Wire {
+    const wire: Wire = new Wire(
+      this.#clock,
+      (now, from, epoch, bytes, offset, length) => {
+        this.#land(now, from, epoch, bytes, offset, length);
+      },
+      (now) => this.#thinned(now, wire),
+    );
+    return wire;
+  }
+
+  /** Less than two frames go out on a wire that somebody waits for. */
+  #thinned(now: Nanos, wire: Wire): void {
     for (const transport of wire.waiting) {
       // Another connection may have filled the wire meanwhile.
-      if (wire.outgoing >= 2) return;
+      if (wire.outgoing >= 2) break;
       wire.waiting.delete(transport);
       if (transport.state === 'open') transport.user?.writable(now);
     }
+    if (wire.waiting.size > 0) wire.callWhenThin();
   }
 
-  #fly(from: VirtualTransport, frame: Uint8Array, arrivesAtNs: number): void {
+  #fly(
+    wire: Wire,
+    from: VirtualTransport,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    arrivesAtNs: number,
+  ): void {
     const { loss = 0, duplication = 0, reordering = 0, rttNs } = this.#options;
     const { reorderDelayNs = rttNs } = this.#options;
     const prng = this.#prng;
@@ -217,65 +237,30 @@ export class VirtualPath {
     if (loss > 0 && prng.chance(loss)) return;
     let atNs = arrivesAtNs;
     if (reordering > 0 && prng.chance(reordering)) atNs += prng.float() * reorderDelayNs;
-    this.#arrive(from, frame, atNs);
+    wire.fly(from, this.#epoch, bytes, offset, length, atNs);
     if (duplication > 0 && prng.chance(duplication)) {
-      this.#arrive(from, frame, atNs + prng.float() * reorderDelayNs);
+      const secondAtNs = atNs + prng.float() * reorderDelayNs;
+      wire.fly(from, this.#epoch, bytes, offset, length, secondAtNs);
     }
   }
 
-  #arrive(from: VirtualTransport, frame: Uint8Array, atNs: number): void {
-    const epoch = this.#epoch;
-    const { length } = frame;
-    const flying = this.#flying.take(frame);
-    this.#clock.at(nanos(atNs), (now) => {
-      const bytes = this.#flying.land(flying, length);
-      const to = from.other;
-      if (epoch !== this.#epoch || to === undefined || to.state === 'closed') return;
-      const { user } = to;
-      if (user === undefined) {
-        throw new AssertionError(`a frame for ${identityName(to.local)}, which has no user yet`);
-      }
-      user.frame(now, bytes, 0, length);
-      if (to.isOpen()) user.turnEnd(now);
-    });
+  #land(
+    now: Nanos,
+    from: VirtualTransport,
+    epoch: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const to = from.other;
+    if (epoch !== this.#epoch || to === undefined || to.state === 'closed') return;
+    const { user } = to;
+    if (user === undefined) {
+      throw new AssertionError(`a frame for ${identityName(to.local)}, which has no user yet`);
+    }
+    user.frame(now, bytes, offset, length);
+    if (to.isOpen()) user.turnEnd(now);
   }
-}
-
-/** A place for a frame in flight. */
-interface Flying extends SlabPlace {
-  /** The logarithm of its bytes. */
-  readonly size: number;
-}
-
-const SLAB_BYTES = 1 << 20;
-
-/** Copies of the frames in flight, in places that are used again. */
-class FlyingFrames {
-  /** By the logarithm of their size. */
-  readonly #free: Flying[][] = Array.from({ length: 32 }, () => []);
-  /** Every frame arrives in this one, so that its receiver's views stay good. */
-  #landed = new Uint8Array(1024);
-  readonly #slab = new Slab(SLAB_BYTES);
-
-  take(frame: Uint8Array): Flying {
-    const size = sizeClass(frame.length);
-    const place = this.#free[size]?.pop() ?? { ...this.#slab.take(2 ** size), size };
-    copyBytes(place.bytes, place.offset, frame, 0, frame.length);
-    return place;
-  }
-
-  /** The first `length` bytes of what `take` returned, good until the next call. */
-  land(place: Flying, length: number): Uint8Array {
-    const room = 2 ** place.size;
-    if (this.#landed.length < room) this.#landed = new Uint8Array(room);
-    copyBytes(this.#landed, 0, place.bytes, place.offset, length);
-    this.#free[place.size]?.push(place);
-    return this.#landed;
-  }
-}
-
-function sizeClass(bytes: number): number {
-  return 32 - Math.clz32(Math.max(bytes, 64) - 1);
 }
 
 /** One end of a connection. */
@@ -301,8 +286,8 @@ export class VirtualTransport implements Transport {
     return this.state === 'open';
   }
 
-  send(now: Nanos, frame: Uint8Array): boolean {
-    return this.state === 'closed' || this.#path.send(now, this, frame);
+  send(now: Nanos, bytes: Uint8Array, offset: number, length: number): boolean {
+    return this.state === 'closed' || this.#path.send(now, this, bytes, offset, length);
   }
 
   close(): void {

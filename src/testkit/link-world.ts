@@ -196,9 +196,9 @@ export class LinkWorld {
   #watched(from: 'host' | 'box', transport: Transport): Transport {
     return {
       peer: transport.peer,
-      send: (now, frame) => {
-        this.onFrame?.(from, frame);
-        return transport.send(now, frame);
+      send: (now, bytes, offset, length) => {
+        this.onFrame?.(from, bytes.subarray(offset, offset + length));
+        return transport.send(now, bytes, offset, length);
       },
       close: () => transport.close(),
     };

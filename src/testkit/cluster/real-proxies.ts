@@ -48,8 +48,8 @@ class StartedTransport implements StartableTransport, TransportUser {
     return this.#inner.peer;
   }
 
-  send(now: Nanos, frame: Uint8Array): boolean {
-    return this.#inner.send(now, frame);
+  send(now: Nanos, bytes: Uint8Array, offset: number, length: number): boolean {
+    return this.#inner.send(now, bytes, offset, length);
   }
 
   close(): void {
