@@ -11,7 +11,8 @@
  * on idle lines.
  *
  * Who owns what: the wire copies every TLP into a `Flight`, which waits for its line, is on it, flies for
- * `latencyNs`, and is handed on. What has arrived upstream and is not taken waits in the wire: posted
+ * `latencyNs`, and is handed on. That one has left is noted when it matters: it asks for a `tick` of its own
+ * only while the device was told that it cannot send. What has arrived upstream and is not taken waits in the wire: posted
  * requests and completions in order, non-posted requests aside, so that they hold nobody up.
  */
 import { assert, assertDefined } from '#base/assert';
@@ -47,19 +48,22 @@ class Flight {
   /** Of the TLP as it is encoded. */
   length = 0;
   flow: FlowClass = FlowClass.POSTED;
-  /** When its last byte leaves. */
+  /** When its last byte leaves, and when that arrives. */
   leavesAtNs = 0;
+  arrivesAtNs = 0;
 }
 
 const SLAB_BYTES = 256 * 1024;
 const LEAST_ROOM_BYTES = 128;
 
-/** One direction: TLPs that wait for the line or are on it, then those that fly. */
+/** One direction: TLPs that wait for the line, are on it, or fly, oldest first. */
 class Line {
-  readonly waiting = new RingBuffer<Flight>();
-  readonly flying = new RingBuffer<Flight>();
+  nextArrivalNs = Infinity;
+  readonly #flights = new RingBuffer<Flight>();
   readonly #bytesPerNs: number;
   readonly #latencyNs: number;
+  /** How many of the flights, from the oldest on, are known to have left. */
+  #left = 0;
   #freeAtNs = 0;
 
   constructor(bytesPerNs: number, latencyNs: number) {
@@ -68,34 +72,39 @@ class Line {
   }
 
   push(now: number, flight: Flight): void {
-    const startNs = Math.max(now, this.#freeAtNs);
-    this.#freeAtNs = startNs + (flight.length + TLP_FRAMING_BYTES) / this.#bytesPerNs;
-    flight.leavesAtNs = this.#freeAtNs;
-    this.waiting.push(flight);
+    const startNs = now > this.#freeAtNs ? now : this.#freeAtNs;
+    const leavesAtNs = startNs + (flight.length + TLP_FRAMING_BYTES) / this.#bytesPerNs;
+    this.#freeAtNs = leavesAtNs;
+    flight.leavesAtNs = leavesAtNs;
+    flight.arrivesAtNs = leavesAtNs + this.#latencyNs;
+    if (this.#flights.size === 0) this.nextArrivalNs = flight.arrivesAtNs;
+    this.#flights.push(flight);
   }
 
-  /** The next TLP whose last byte has left by `now`; it flies from then on. */
-  leave(now: number): Flight | undefined {
-    const flight = this.waiting.peek();
-    if (flight === undefined || flight.leavesAtNs > now) return undefined;
-    this.waiting.shift();
-    this.flying.push(flight);
+  /** When the next TLP leaves that is not known to have left. */
+  get nextLeaveNs(): number {
+    return this.#flights.at(this.#left)?.leavesAtNs ?? Infinity;
+  }
+
+  /** The next TLP, whose last byte has left. */
+  leave(): Flight | undefined {
+    return this.#flights.at(this.#left++);
+  }
+
+  /** The next TLP that has arrived by `now`; that it has left is known, or never asked for. */
+  arrive(now: number): Flight | undefined {
+    if (now < this.nextArrivalNs) return undefined;
+    const flight = this.#flights.shift();
+    if (this.#left > 0) this.#left--;
+    this.nextArrivalNs = this.#flights.peek()?.arrivesAtNs ?? Infinity;
     return flight;
   }
 
-  /** The next TLP that has arrived by `now`. */
-  arrive(now: number): Flight | undefined {
-    const flight = this.flying.peek();
-    if (flight === undefined || flight.leavesAtNs + this.#latencyNs > now) return undefined;
-    return this.flying.shift();
-  }
-
-  nextEventNs(): number {
-    const leavesNs = this.waiting.peek()?.leavesAtNs ?? Infinity;
-    const flying = this.flying.peek();
-    return flying === undefined
-      ? leavesNs
-      : Math.min(leavesNs, flying.leavesAtNs + this.#latencyNs);
+  /** Any of them, for a reset. */
+  drop(): Flight | undefined {
+    this.#left = 0;
+    this.nextArrivalNs = Infinity;
+    return this.#flights.shift();
   }
 }
 
@@ -118,6 +127,8 @@ export class PcieWire implements Device, DevicePort {
   /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
   readonly #held = [0, 0, 0];
   #isDelivering = false;
+  /** The device was told that it cannot send, and not yet to go on. */
+  #isRefused = false;
   #port: DevicePort | undefined;
 
   constructor(options: PcieWireOptions) {
@@ -143,7 +154,9 @@ export class PcieWire implements Device, DevicePort {
   }
 
   canSend(flow: FlowClass, _payloadBytes: number): boolean {
-    return flow === FlowClass.COMPLETION || (this.#held[flow] as number) < this.#queueTlps;
+    if (flow === FlowClass.COMPLETION || (this.#held[flow] as number) < this.#queueTlps) return true;
+    this.#isRefused = true;
+    return false;
   }
 
   /** From the device. */
@@ -154,19 +167,18 @@ export class PcieWire implements Device, DevicePort {
   }
 
   resume(now: Nanos): void {
-    if (this.#handOnArrived(now)) this.#device.resume(now);
+    this.#leaveBefore(now);
+    if (this.#handOnArrived(now)) this.#resumeDevice(now);
   }
 
   /** What is on the wires in either direction is lost with everything else. */
   reset(now: Nanos): void {
-    for (const queue of [
-      this.#down.waiting,
-      this.#down.flying,
-      this.#up.waiting,
-      this.#up.flying,
-      this.#arrived,
-      this.#aside,
-    ]) {
+    for (const line of [this.#down, this.#up]) {
+      for (let flight = line.drop(); flight !== undefined; flight = line.drop()) {
+        this.#pool.push(flight);
+      }
+    }
+    for (const queue of [this.#arrived, this.#aside]) {
       for (let flight = queue.shift(); flight !== undefined; flight = queue.shift()) {
         this.#pool.push(flight);
       }
@@ -180,15 +192,17 @@ export class PcieWire implements Device, DevicePort {
   }
 
   nextDeadlineNs(): number {
-    return Math.min(
-      this.#down.nextEventNs(),
-      this.#up.nextEventNs(),
-      this.#device.nextDeadlineNs(),
-    );
+    let deadlineNs = this.#device.nextDeadlineNs();
+    const down = this.#down.nextArrivalNs;
+    if (down < deadlineNs) deadlineNs = down;
+    const up = this.#isRefused ? this.#up.nextLeaveNs : Infinity;
+    if (up < deadlineNs) deadlineNs = up;
+    const arrival = this.#up.nextArrivalNs;
+    return arrival < deadlineNs ? arrival : deadlineNs;
   }
 
   tick(now: Nanos): void {
-    while (this.#down.leave(now) !== undefined);
+    this.#leaveBefore(now);
     for (
       let flight = this.#down.arrive(now);
       flight !== undefined;
@@ -199,8 +213,8 @@ export class PcieWire implements Device, DevicePort {
     }
     if (this.#device.nextDeadlineNs() <= now) this.#device.tick(now);
     let isRoomMade = false;
-    for (let flight = this.#up.leave(now); flight !== undefined; flight = this.#up.leave(now)) {
-      this.#hold(flight, -1);
+    while (this.#up.nextLeaveNs <= now) {
+      this.#leave();
       isRoomMade = true;
     }
     for (let flight = this.#up.arrive(now); flight !== undefined; flight = this.#up.arrive(now)) {
@@ -208,7 +222,23 @@ export class PcieWire implements Device, DevicePort {
       this.#arrived.push(flight);
     }
     if (this.#handOnArrived(now)) isRoomMade = true;
-    if (isRoomMade) this.#device.resume(now);
+    if (isRoomMade) this.#resumeDevice(now);
+  }
+
+  #leave(): void {
+    const flight = this.#up.leave();
+    if (flight !== undefined) this.#hold(flight, -1);
+  }
+
+  /** What left before `now` had done so when the device was last called. */
+  #leaveBefore(now: Nanos): void {
+    while (this.#up.nextLeaveNs < now) this.#leave();
+  }
+
+  #resumeDevice(now: Nanos): void {
+    if (!this.#isRefused) return;
+    this.#isRefused = false;
+    this.#device.resume(now);
   }
 
   /** Hands on what has arrived upstream, as far as it is taken. Returns whether that made room. */
