@@ -63,6 +63,8 @@ export interface EmulatedSystem {
   run<T>(task: Task<T>, done: (now: Nanos, outcome: Outcome<T>) => void, scope?: TaskScope): void;
   /** After something was done to the soft host from outside. */
   settle(): void;
+  /** Before probe or device memory are looked at: the device may be behind the clock (`PcieWire`). */
+  catchUp(): void;
 }
 
 export interface EmulatedNetwork {
@@ -95,6 +97,7 @@ export function nativeSystem(options: SystemOptions): EmulatedSystem {
     deviceMemory: parts.memory,
     network: undefined,
     settle,
+    catchUp: () => parts.wire.catchUp(clock.now()),
     run: (task, done, scope) => {
       soft.tasks.run(clock.now(), task, done, scope);
       settle();
@@ -135,6 +138,7 @@ export function pooledSystem(options: SystemOptions): EmulatedSystem {
       killBox: () => pool.killBox(boxId),
     },
     settle: () => host.settle(),
+    catchUp: () => parts.wire.catchUp(pool.clock.now()),
     run: (task, done, scope) => host.run(task, done, scope),
   };
 }

@@ -73,6 +73,7 @@ export function runWorkload(
   const program = new HostProgram(workload, queues, soft.tasks, profile.nativeRttNs / 2, () => {
     isDone = true;
   });
+  system.catchUp();
   probe.clear(originNs);
   const bytesUp = network?.frameBytesUp ?? 0;
   const bytesDown = network?.frameBytesDown ?? 0;
@@ -81,6 +82,7 @@ export function runWorkload(
   system.settle();
   const isGoing = (): boolean => !isDone && failure === undefined && scope?.error === undefined;
   clock.runWhile(isGoing, originNs + limitNs);
+  system.catchUp();
   queues.close();
   failure ??= scope?.error;
   if (failure !== undefined) throw failure;

@@ -229,6 +229,7 @@ describe('back-pressure', () => {
 it('a reset loses what is on the wires, both ways', () => {
   start({ bytesPerNs: 1, latencyNs: 1000 });
   write(256);
+  host.now = clock.now();
   host.write32(BASE, 1);
   clock.runUntil(clock.now() + 100);
   wire.reset(clock.now());
@@ -237,6 +238,35 @@ it('a reset loses what is on the wires, both ways', () => {
   expect(host.sent).toEqual([]);
   expect(wire.nextDeadlineNs()).toBe(Infinity);
   expect(engine.endpoint.counters.unsupportedRequests).toBe(0);
+});
+
+it('what the device sees, and when, does not depend on how often the wire catches up', () => {
+  const seen = (stepNs: number): unknown[] => {
+    start({ bytesPerNs: 1, latencyNs: 700, queueTlps: 3 });
+    const log: unknown[] = [];
+    const inner = engine.receive.bind(engine);
+    engine.receive = (now, tlp) => {
+      log.push([now, tlp.kind, tlp.tag]);
+      inner(now, tlp);
+    };
+    const resume = engine.resume.bind(engine);
+    engine.resume = (now) => {
+      log.push([now, 'resume']);
+      resume(now);
+    };
+    // The writes wait for the line, and a read behind them: rooms made matter.
+    write(2048);
+    read(1024);
+    const endNs = clock.now() + 20_000;
+    while (clock.now() < endNs) {
+      clock.runUntil(clock.now() + stepNs);
+      wire.catchUp(clock.now());
+      driver.update();
+    }
+    expect(log.length).toBeGreaterThan(10);
+    return [...log, ...host.sent.map(({ atNs, tlp }) => [atNs, tlp.kind])];
+  };
+  expect(seen(1)).toEqual(seen(20_000));
 });
 
 describe('the rate of reads', () => {

@@ -11,9 +11,14 @@
  * on idle lines.
  *
  * Who owns what: the wire copies every TLP into a `Flight`, which waits for its line, is on it, flies for
- * `latencyNs`, and is handed on. That one has left is noted when it matters: it asks for a `tick` of its own
- * only while the device was told that it cannot send. What has arrived upstream and is not taken waits in the wire: posted
+ * `latencyNs`, and is handed on. What has arrived upstream and is not taken waits in the wire: posted
  * requests and completions in order, non-posted requests aside, so that they hold nobody up.
+ *
+ * Catching up: what happens at the device's end (a TLP arrives there or leaves, the device is due) shows
+ * upstream only by TLPs behind all that are under way. While one is, the wire asks for no `tick` before it
+ * arrives; then all that was due before is done, in order, each with the time it was due as `now`. So the
+ * device sees what it would have seen, but may be behind the clock by as much as a TLP takes. Who looks
+ * into it from outside calls `catchUp` before. Nobody but the wire calls the device.
  */
 import { assert, assertDefined } from '#base/assert';
 import { copyBytes } from '#base/copy-bytes';
@@ -129,6 +134,9 @@ export class PcieWire implements Device, DevicePort {
   #isDelivering = false;
   /** The device was told that it cannot send, and not yet to go on. */
   #isRefused = false;
+  /** Of the device, unless it was called since. */
+  #deviceNs = Infinity;
+  #isDeviceNsOld = true;
   #port: DevicePort | undefined;
 
   constructor(options: PcieWireOptions) {
@@ -154,7 +162,8 @@ export class PcieWire implements Device, DevicePort {
   }
 
   canSend(flow: FlowClass, _payloadBytes: number): boolean {
-    if (flow === FlowClass.COMPLETION || (this.#held[flow] as number) < this.#queueTlps) return true;
+    if (flow === FlowClass.COMPLETION || (this.#held[flow] as number) < this.#queueTlps)
+      return true;
     this.#isRefused = true;
     return false;
   }
@@ -167,12 +176,15 @@ export class PcieWire implements Device, DevicePort {
   }
 
   resume(now: Nanos): void {
-    this.#leaveBefore(now);
+    this.catchUp(now);
     if (this.#handOnArrived(now)) this.#resumeDevice(now);
   }
 
   /** What is on the wires in either direction is lost with everything else. */
   reset(now: Nanos): void {
+    this.catchUp(now);
+    this.#isRefused = false;
+    this.#isDeviceNsOld = true;
     for (const line of [this.#down, this.#up]) {
       for (let flight = line.drop(); flight !== undefined; flight = line.drop()) {
         this.#pool.push(flight);
@@ -188,35 +200,19 @@ export class PcieWire implements Device, DevicePort {
   }
 
   scrub(now: Nanos): void {
+    this.catchUp(now);
+    this.#isDeviceNsOld = true;
     this.#device.scrub(now);
   }
 
   nextDeadlineNs(): number {
-    let deadlineNs = this.#device.nextDeadlineNs();
-    const down = this.#down.nextArrivalNs;
-    if (down < deadlineNs) deadlineNs = down;
-    const up = this.#isRefused ? this.#up.nextLeaveNs : Infinity;
-    if (up < deadlineNs) deadlineNs = up;
-    const arrival = this.#up.nextArrivalNs;
-    return arrival < deadlineNs ? arrival : deadlineNs;
+    const arrivalNs = this.#up.nextArrivalNs;
+    return arrivalNs === Infinity ? this.#nextInsideNs() : arrivalNs;
   }
 
   tick(now: Nanos): void {
-    this.#leaveBefore(now);
-    for (
-      let flight = this.#down.arrive(now);
-      flight !== undefined;
-      flight = this.#down.arrive(now)
-    ) {
-      this.#device.receive(now, flight.tlp);
-      this.#pool.push(flight);
-    }
-    if (this.#device.nextDeadlineNs() <= now) this.#device.tick(now);
-    let isRoomMade = false;
-    while (this.#up.nextLeaveNs <= now) {
-      this.#leave();
-      isRoomMade = true;
-    }
+    this.catchUp(now);
+    let isRoomMade = this.#inside(now);
     for (let flight = this.#up.arrive(now); flight !== undefined; flight = this.#up.arrive(now)) {
       this.#hold(flight, 1);
       this.#arrived.push(flight);
@@ -225,19 +221,63 @@ export class PcieWire implements Device, DevicePort {
     if (isRoomMade) this.#resumeDevice(now);
   }
 
+  /** Does what is due at the device's end before `now`. */
+  catchUp(now: Nanos): void {
+    for (let atNs = this.#nextInsideNs(); atNs < now; atNs = this.#nextInsideNs()) {
+      if (this.#inside(atNs as Nanos)) this.#resumeDevice(atNs as Nanos);
+    }
+  }
+
+  /** When something is due at the device's end. */
+  #nextInsideNs(): number {
+    if (this.#isDeviceNsOld) {
+      this.#isDeviceNsOld = false;
+      this.#deviceNs = this.#device.nextDeadlineNs();
+    }
+    let nextNs = this.#deviceNs;
+    const arrivalNs = this.#down.nextArrivalNs;
+    if (arrivalNs < nextNs) nextNs = arrivalNs;
+    const leaveNs = this.#isRefused ? this.#up.nextLeaveNs : Infinity;
+    return leaveNs < nextNs ? leaveNs : nextNs;
+  }
+
+  /** Does what is due at the device's end by `now`; true when a TLP has left. */
+  #inside(now: Nanos): boolean {
+    while (this.#up.nextLeaveNs < now) this.#leave();
+    for (
+      let flight = this.#down.arrive(now);
+      flight !== undefined;
+      flight = this.#down.arrive(now)
+    ) {
+      this.#isDeviceNsOld = true;
+      this.#device.receive(now, flight.tlp);
+      this.#pool.push(flight);
+    }
+    if (this.#isDeviceNsOld) {
+      this.#isDeviceNsOld = false;
+      this.#deviceNs = this.#device.nextDeadlineNs();
+    }
+    if (this.#deviceNs <= now) {
+      this.#isDeviceNsOld = true;
+      this.#device.tick(now);
+    }
+    let hasLeft = false;
+    while (this.#up.nextLeaveNs <= now) {
+      this.#leave();
+      hasLeft = true;
+    }
+    return hasLeft;
+  }
+
   #leave(): void {
     const flight = this.#up.leave();
     if (flight !== undefined) this.#hold(flight, -1);
   }
 
-  /** What left before `now` had done so when the device was last called. */
-  #leaveBefore(now: Nanos): void {
-    while (this.#up.nextLeaveNs < now) this.#leave();
-  }
-
   #resumeDevice(now: Nanos): void {
     if (!this.#isRefused) return;
     this.#isRefused = false;
+    this.#isDeviceNsOld = true;
     this.#device.resume(now);
   }
 
