@@ -83,7 +83,14 @@ export class AccelChannel implements DmaClient {
     this.#context = context;
     this.#dataChannel = 2 * index + 1;
     const { dma } = context.endpoint;
-    this.#reader = new RingReader(dma, 2 * index, context, (now) => this.#advance(now));
+    const { onFetch } = context;
+    this.#reader = new RingReader(
+      dma,
+      2 * index,
+      context,
+      (now) => this.#advance(now),
+      onFetch && ((now, askedNs, commands) => onFetch(now, index, askedNs, commands)),
+    );
     this.#copies = new HtodCopies(context.prefetchCommands);
   }
 

@@ -16,6 +16,14 @@ export type CommandObserver = (
   command: Readonly<AccelCommand>,
 ) => void;
 
+/** A fetch that was asked for at `askedNs` has brought so many commands. */
+export type FetchObserver = (
+  now: Nanos,
+  channel: number,
+  askedNs: number,
+  commands: number,
+) => void;
+
 export interface ChannelContext extends FetchLimits {
   readonly endpoint: Endpoint;
   readonly memory: Uint8Array;
@@ -28,6 +36,7 @@ export interface ChannelContext extends FetchLimits {
   readonly writeEngine: CopyEngine | undefined;
   /** Told of each command that is done; see `AcceleratorOptions`. */
   readonly onCommand: CommandObserver | undefined;
+  readonly onFetch: FetchObserver | undefined;
   /** Sets the channel's bits in INTERRUPT_STATUS. */
   fenceSignalled(channel: number): void;
   channelHalted(channel: number, error: AccelError, index: number, address: number): void;

@@ -16,6 +16,9 @@ export interface FetchLimits {
   readonly fetchesInFlight: number;
 }
 
+/** `askedNs`: when the fetch of so many commands was asked for. */
+export type FetchedObserver = (now: Nanos, askedNs: number, commands: number) => void;
+
 export class RingReader implements DmaClient {
   /** Ring index of the next command to finish, and one past the last command to run. */
   head = 0;
@@ -30,10 +33,12 @@ export class RingReader implements DmaClient {
   readonly #channel: number;
   readonly #limits: FetchLimits;
   readonly #came: (now: Nanos) => void;
+  readonly #onFetch: FetchedObserver | undefined;
   readonly #buffer: Uint8Array;
   /** How many commands a fetch brings, by the slot of the first, and 1 once it has come. */
   readonly #size: Uint8Array;
   readonly #hasCome: Uint8Array;
+  readonly #askedNs: Float64Array;
   #isReading = false;
   #base = 0;
   #entries = 0;
@@ -43,17 +48,25 @@ export class RingReader implements DmaClient {
   #fetching = 0;
   #fetches = 0;
 
-  /** `came` is called when a fetch has ended, well or not. */
-  constructor(dma: DmaEngine, channel: number, limits: FetchLimits, came: (now: Nanos) => void) {
+  /** `came` is called when a fetch has ended, well or not; `onFetch`, if any, when one brought commands. */
+  constructor(
+    dma: DmaEngine,
+    channel: number,
+    limits: FetchLimits,
+    came: (now: Nanos) => void,
+    onFetch?: FetchedObserver,
+  ) {
     this.#dma = dma;
     this.#channel = channel;
     this.#limits = limits;
     this.#came = came;
+    this.#onFetch = onFetch;
     const { prefetchCommands } = limits;
     this.#buffer = new Uint8Array(prefetchCommands * COMMAND_BYTES);
     this.view = new DataView(this.#buffer.buffer);
     this.#size = new Uint8Array(prefetchCommands);
     this.#hasCome = new Uint8Array(prefetchCommands);
+    this.#askedNs = new Float64Array(prefetchCommands);
   }
 
   /** Address of the command at `head`. */
@@ -117,8 +130,12 @@ export class RingReader implements DmaClient {
   /** A fetch has ended whose first command is at slot `cookie`. */
   dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
     this.#fetches--;
-    if (status === DmaStatus.OK) this.#hasCome[cookie] = 1;
-    else this.status = status;
+    if (status === DmaStatus.OK) {
+      this.#hasCome[cookie] = 1;
+      this.#onFetch?.(now, this.#askedNs[cookie] as number, this.#size[cookie] as number);
+    } else {
+      this.status = status;
+    }
     for (;;) {
       const slot = this.slotOf(this.fetched);
       if (this.#fetching === 0 || this.#hasCome[slot] !== 1) break;
@@ -152,6 +169,7 @@ export class RingReader implements DmaClient {
     this.#fetching += count;
     this.#fetches++;
     this.#size[slot] = count;
+    this.#askedNs[slot] = now;
     this.#dma.read(
       now,
       this.#channel,

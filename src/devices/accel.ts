@@ -14,7 +14,7 @@ import type { RegisterBar } from '#pcie/endpoint-bar';
 import { EndpointDevice } from '#pcie/endpoint-device';
 import { AccelChannel } from './accel-channel.ts';
 import { CommandChecker } from './accel-check.ts';
-import type { ChannelContext, CommandObserver } from './accel-context.ts';
+import type { ChannelContext, CommandObserver, FetchObserver } from './accel-context.ts';
 import { CopyEngine, EventFile } from './accel-held.ts';
 import { KernelMemory } from './accel-kernels.ts';
 import * as reg from './accel-registers.ts';
@@ -42,6 +42,8 @@ export interface AcceleratorOptions extends ModelOptions, DmaOptions {
   readonly nsPerFlop?: number;
   /** For those who watch: called for each command when it is done. Valid during the call alone. */
   readonly onCommand?: CommandObserver;
+  /** The same for each fetch of commands when it has come. */
+  readonly onFetch?: FetchObserver;
 }
 
 const MIB = 2 ** 20;
@@ -71,6 +73,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
   readonly fetchesInFlight: number;
   readonly nsPerFlop: number;
   readonly onCommand: CommandObserver | undefined;
+  readonly onFetch: FetchObserver | undefined;
   readonly events = new EventFile();
   readonly readEngine: CopyEngine | undefined;
   readonly writeEngine: CopyEngine | undefined;
@@ -96,6 +99,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
     this.fetchesInFlight = options.fetchesInFlight ?? 1;
     checks.integer('fetchesInFlight', this.fetchesInFlight, 1, 64);
     this.onCommand = options.onCommand;
+    this.onFetch = options.onFetch;
     const isShared = options.sharedCopyEngines ?? false;
     this.readEngine = isShared ? new CopyEngine() : undefined;
     this.writeEngine = isShared ? new CopyEngine() : undefined;
