@@ -29,6 +29,8 @@ export interface LineSeries {
   /** Index into the colours; by default each series has its own. */
   readonly colour?: number;
   readonly dashed?: boolean;
+  /** A dot at each point: in place of the line, or on it. */
+  readonly dots?: 'alone' | 'too';
 }
 
 export interface LinePlot {
@@ -68,20 +70,22 @@ const MARK_ROWS = 4;
 interface LegendEntry {
   readonly name: string;
   readonly colour: string;
-  readonly dashed: boolean;
+  readonly swatch: 'area' | 'dashes' | 'dot';
 }
 
 /** Names of series are unique; every number is finite. */
 export function linePlot(plot: LinePlot): string {
-  const legend = plot.series.map(({ name, colour, dashed }, index) => ({
-    name,
-    colour: colourOf(colour ?? index),
-    dashed: dashed === true,
-  }));
+  const legend = plot.series.map(({ name, colour, dashed, dots }, index): LegendEntry => {
+    const swatch = dots === 'alone' ? 'dot' : dashed === true ? 'dashes' : 'area';
+    return { name, colour: colourOf(colour ?? index), swatch };
+  });
   const rows = plot.series.flatMap(({ name, points }) =>
     points.map((point) => ({ name, ...point })),
   );
-  const isDashed = new Map(legend.map(({ name, dashed }) => [name, dashed]));
+  const dotted = new Set(plot.series.filter(({ dots }) => dots !== undefined).map(nameOf));
+  const swatchOf = new Map(legend.map(({ name, swatch }) => [name, swatch]));
+  const drawnAs = (swatch: LegendEntry['swatch']): typeof rows =>
+    rows.filter(({ name }) => swatchOf.get(name) === swatch);
   const bands = rows.filter((row) => row.low !== undefined && row.high !== undefined);
   const levels = plot.levels ?? [];
   // Labels of neighbours would lie over each other: they take turns.
@@ -125,14 +129,16 @@ export function linePlot(plot: LinePlot): string {
           dy: mark.dy,
         }),
       ),
-      Plot.lineY(
-        rows.filter(({ name }) => isDashed.get(name) === true),
-        { ...line, strokeDasharray: '7 4' },
-      ),
-      Plot.lineY(
-        rows.filter(({ name }) => isDashed.get(name) !== true),
-        line,
-      ),
+      Plot.lineY(drawnAs('dashes'), { ...line, strokeDasharray: '7 4' }),
+      Plot.lineY(drawnAs('area'), line),
+      ...(dotted.size === 0
+        ? []
+        : [
+            Plot.dot(
+              rows.filter(({ name }) => dotted.has(name)),
+              { x: 'x', y: 'y', r: 4.5, fill: 'name', stroke: 'currentColor' },
+            ),
+          ]),
     ],
   });
 }
@@ -142,7 +148,7 @@ export function barPlot(plot: BarPlot): string {
   const legend = [...named.values()].map(({ name, colour }, index) => ({
     name,
     colour: colourOf(colour ?? index),
-    dashed: false,
+    swatch: 'area' as const,
   }));
   const rows = plot.bars.flatMap(({ label, parts }) => parts.map((part) => ({ label, ...part })));
   checkFinite(
@@ -165,6 +171,10 @@ export function barPlot(plot: BarPlot): string {
       Plot.ruleX([0], { stroke: 'currentColor' }),
     ],
   });
+}
+
+function nameOf({ name }: LineSeries): string {
+  return name;
 }
 
 function colours(legend: readonly LegendEntry[]): Plot.ScaleOptions {
@@ -225,7 +235,7 @@ function legendOf(
   const parts: string[] = [];
   let x = 16;
   let row = 0;
-  for (const { name, colour, dashed } of entries) {
+  for (const { name, colour, swatch } of entries) {
     const wide = 26 + 7 * name.length;
     if (x > 16 && x + wide > width) {
       x = 16;
@@ -233,7 +243,7 @@ function legendOf(
     }
     const y = TITLE_HEIGHT + row * LEGEND_ROW;
     parts.push(
-      swatch(x, y, colour, dashed) +
+      SWATCHES[swatch](x, y, colour) +
         `<text x="${x + 17}" y="${y + 10.5}" font-size="12" font-family="${FONT_FAMILY}">${escapeMarkup(name)}</text>`,
     );
     x += wide;
@@ -241,10 +251,15 @@ function legendOf(
   return { markup: parts.join(''), height: (row + 1) * LEGEND_ROW + 4 };
 }
 
-function swatch(x: number, y: number, colour: string, dashed: boolean): string {
-  if (!dashed) return `<rect x="${x}" y="${y}" width="12" height="12" fill="${colour}"/>`;
-  return `<path d="M${x} ${y + 6}h4m3 0h5" stroke="${colour}" stroke-width="3" fill="none"/>`;
-}
+const SWATCHES: Readonly<
+  Record<LegendEntry['swatch'], (x: number, y: number, colour: string) => string>
+> = {
+  area: (x, y, colour) => `<rect x="${x}" y="${y}" width="12" height="12" fill="${colour}"/>`,
+  dashes: (x, y, colour) =>
+    `<path d="M${x} ${y + 6}h4m3 0h5" stroke="${colour}" stroke-width="3" fill="none"/>`,
+  dot: (x, y, colour) =>
+    `<circle cx="${x + 6}" cy="${y + 6}" r="5" fill="${colour}" stroke="currentColor"/>`,
+};
 
 function colourOf(index: number): string {
   return SERIES_COLOURS[index % SERIES_COLOURS.length] ?? 'currentColor';
