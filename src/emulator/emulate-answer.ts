@@ -1,6 +1,16 @@
-/** The answer of `dxpu emulate` for one trace and link, as it is printed for machines. */
+/** The answer of `dxpu emulate` for one trace and link, and for a microbenchmark. */
 import { TLP_FRAMING_BYTES } from '#pcie/bandwidth';
-import type { LinkProfile } from '#pcie/link-profile';
+import { type LinkProfile, roundTripNs } from '#pcie/link-profile';
+import type { Timeline } from '#trace/timeline';
+import {
+  type DeviceFigures,
+  EMULATE_SCHEMA,
+  type LinkFigures,
+  type MicrobenchAnswer,
+  microbenchAnswer as microbenchSchema,
+  type RunAnswer,
+  type TraceAnswer,
+} from './answer.ts';
 import {
   COMPLETION_WIRE_BYTES,
   linkBytesPerNs,
@@ -8,54 +18,118 @@ import {
   WRITE_WIRE_BYTES,
 } from './device-link.ts';
 import type { Emulation } from './emulate.ts';
+import { type EmulatedDevice, USUAL_DEVICE } from './emulated-system.ts';
+import type { Microbench, MicrobenchRow } from './microbench.ts';
 import type { WorkloadRun } from './run-workload.ts';
 import type { DirectionCounts } from './tlp-probe.ts';
 
-/** One run in figures. Occupancies are shares of the span, percent. */
-export interface RunAnswer {
-  readonly spanNs: number;
-  /** To the device, and from it: TLPs that passed one by one, without those of copies in bulk. */
-  readonly down: DirectionCounts;
-  readonly up: DirectionCounts;
-  /** Of the device's link, each direction, copies in bulk included. */
-  readonly downOccupancyPct: number;
-  readonly upOccupancyPct: number;
-  /** Reads outstanding, while TLPs pass one by one. */
-  readonly meanTags: number;
-  readonly mostTags: number;
-  /** Of the network, each direction, without copies in bulk; null natively, or where it has no rate. */
-  readonly networkDownPct: number | null;
-  readonly networkUpPct: number | null;
-}
-
-export interface EmulateAnswer {
-  readonly schema: 'dxpu.emulate/1';
+/** What was emulated, as the user asked for it. */
+export interface AskedEmulation {
+  /** The trace as the user named it. */
   readonly trace: string;
   readonly link: LinkProfile;
-  readonly recordedSpanNs: number;
-  /** Native emulation against the record, percent. */
-  readonly nativeErrorPct: number;
-  /** Overheads in percent; null where there is no such estimate. */
-  readonly estimates: {
-    readonly additiveOverheadPct: number | null;
-    readonly replayOverheadPct: number | null;
-    readonly emulatedOverheadPct: number;
-  };
-  readonly native: RunAnswer;
-  readonly pooled: RunAnswer;
-  /** Bytes of copies that were advanced in bulk once they were steady. */
-  readonly bulk: { readonly htodBytes: number; readonly dtohBytes: number };
-  readonly warnings: readonly string[];
+  /** GPUs that share the path: the emulated one has such a part of the network's rate. */
+  readonly sharing: number;
+  readonly device: EmulatedDevice;
+  readonly seed: number;
+  readonly wholeCopies: boolean;
+  readonly budgetPct: number;
 }
 
+/** What the model says of the same. */
+export interface ModelEstimates {
+  readonly additiveOverheadPct: number | null;
+  readonly replayOverheadPct: number | null;
+  readonly curve?: TraceAnswer['curve'];
+}
+
+/** The profile that is emulated: the network with the part of its rate that the GPU has. */
+export function sharedProfile(link: LinkProfile, sharing: number): LinkProfile {
+  return sharing === 1 ? link : { ...link, networkGbps: link.networkGbps / sharing };
+}
+
+/** `emulation` is of `sharedProfile`. */
 export function emulateAnswer(
-  trace: string,
-  link: LinkProfile,
+  timeline: Timeline,
+  asked: AskedEmulation,
   emulation: Emulation,
-  others: Omit<EmulateAnswer['estimates'], 'emulatedOverheadPct'>,
-): EmulateAnswer {
-  const { workload, nativeErrorPct } = emulation;
+  { curve, ...model }: ModelEstimates,
+): TraceAnswer {
+  const { trace, link, sharing, seed, wholeCopies, budgetPct } = asked;
+  const { workload, nativeErrorPct, overheadPct } = emulation;
   const bulk = { htodBytes: workload.skippedHtod, dtohBytes: workload.skippedDtoh };
+  const { networkGbps } = sharedProfile(link, sharing);
+  return {
+    schema: EMULATE_SCHEMA,
+    kind: 'trace',
+    trace,
+    format: timeline.format,
+    gpus: [...timeline.gpus].toSorted(([a], [b]) => a - b).map(([, name]) => name),
+    link: linkFigures(link, sharing),
+    device: deviceFigures(asked.device),
+    seed,
+    wholeCopies,
+    budgetPct,
+    isWithinBudget: overheadPct <= budgetPct,
+    recordedSpanNs: emulation.recordedSpanNs,
+    nativeErrorPct,
+    estimates: { ...model, emulatedOverheadPct: overheadPct },
+    native: runAnswer(emulation.native, link, bulk, null),
+    pooled: runAnswer(emulation.pooled, link, bulk, networkGbps),
+    bulk,
+    ...(curve === undefined ? {} : { curve }),
+    warnings: warningsOf(emulation, bulk),
+  };
+}
+
+/** The rows of a microbenchmark over a link, in their order. */
+export function microbenchAnswer(
+  kind: Microbench,
+  link: LinkProfile,
+  sharing: number,
+  device: EmulatedDevice,
+  rows: readonly MicrobenchRow[],
+): MicrobenchAnswer {
+  return microbenchSchema.parse({
+    schema: EMULATE_SCHEMA,
+    kind,
+    link: linkFigures(link, sharing),
+    device: deviceFigures(device),
+    rows,
+  });
+}
+
+function linkFigures(link: LinkProfile, sharing: number): LinkFigures {
+  return {
+    name: link.name,
+    nativeRttNs: link.nativeRttNs,
+    addedRttNs: link.addedRttNs,
+    rttNs: roundTripNs(link),
+    tags: link.tags,
+    mrrsBytes: link.mrrsBytes,
+    mpsBytes: link.mpsBytes,
+    rcbBytes: link.rcbBytes,
+    generation: link.generation,
+    lanes: link.lanes,
+    networkGbps: link.networkGbps === Infinity ? null : link.networkGbps,
+    sharing,
+    recalled: [...link.recalled],
+  };
+}
+
+function deviceFigures(device: EmulatedDevice): DeviceFigures {
+  const prefetchCommands = device.prefetchCommands ?? USUAL_DEVICE.prefetchCommands;
+  return {
+    prefetchCommands,
+    fetchCommands: device.fetchCommands ?? prefetchCommands,
+    fetchesInFlight: device.fetchesInFlight ?? USUAL_DEVICE.fetchesInFlight,
+  };
+}
+
+function warningsOf(
+  { workload, nativeErrorPct }: Emulation,
+  { htodBytes, dtohBytes }: TraceAnswer['bulk'],
+): string[] {
   const warnings: string[] = [];
   if (Math.abs(nativeErrorPct) > 1) {
     warnings.push(
@@ -71,33 +145,22 @@ export function emulateAnswer(
       `${workload.quickLaunches} launches were recorded faster than doorbell and fetch are natively`,
     );
   }
-  if (bulk.htodBytes + bulk.dtohBytes > 0) {
+  if (htodBytes + dtohBytes > 0) {
     warnings.push(
-      `${((bulk.htodBytes + bulk.dtohBytes) / 1e6).toFixed(1)} MB of long copies were advanced in ` +
+      `${((htodBytes + dtohBytes) / 1e6).toFixed(1)} MB of long copies were advanced in ` +
         'bulk once steady; --whole-copies moves every TLP',
     );
   }
-  return {
-    schema: 'dxpu.emulate/1',
-    trace,
-    link,
-    recordedSpanNs: emulation.recordedSpanNs,
-    nativeErrorPct,
-    estimates: { ...others, emulatedOverheadPct: emulation.overheadPct },
-    native: runAnswer(emulation.native, link, bulk, null),
-    pooled: runAnswer(emulation.pooled, link, bulk, link.networkGbps),
-    bulk,
-    warnings,
-  };
+  return warnings;
 }
 
 function runAnswer(
   run: WorkloadRun,
   link: LinkProfile,
-  bulk: EmulateAnswer['bulk'],
+  bulk: TraceAnswer['bulk'],
   networkGbps: number | null,
 ): RunAnswer {
-  const { counts, spanNs } = run;
+  const { counts, spanNs, originNs } = run;
   const { mrrsBytes, mpsBytes } = link;
   const wireBytes = (direction: DirectionCounts): number =>
     direction.tlpBytes + TLP_FRAMING_BYTES * direction.total;
@@ -113,8 +176,9 @@ function runAnswer(
       : (100 * bytes * 8) / (networkGbps * spanNs);
   return {
     spanNs,
-    down: counts.down,
-    up: counts.up,
+    originNs,
+    down: { ...counts.down, tlps: { ...counts.down.tlps } },
+    up: { ...counts.up, tlps: { ...counts.up.tlps } },
     downOccupancyPct: ofLink(wireBytes(counts.down) + bulkDown),
     upOccupancyPct: ofLink(wireBytes(counts.up) + bulkUp),
     meanTags: counts.readNs / spanNs,

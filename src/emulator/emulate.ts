@@ -1,4 +1,6 @@
 /** A recorded workload emulated: natively, then pooled, and what the difference is. */
+import type { Nanos } from '#base/units';
+import type { LinkTap } from '#fabric/link-options';
 import type { LinkProfile } from '#pcie/link-profile';
 import { type DependencyGraph, dependencyGraph } from '#trace/dependency-graph';
 import { wholeLanes } from '#trace/lanes';
@@ -9,19 +11,41 @@ import {
   nativeSystem,
   pooledSystem,
   type SystemOptions,
+  type SystemWatch,
 } from './emulated-system.ts';
 import { CopySpace } from './queue-builder.ts';
 import { runWorkload, type WorkloadRun } from './run-workload.ts';
 import { steadyBulk } from './steady-copies.ts';
-import { checkEmulated, type TraceWorkload, traceWorkload, usedStreams } from './trace-workload.ts';
+import {
+  checkEmulated,
+  type PlacedWork,
+  type TraceWorkload,
+  traceWorkload,
+  usedStreams,
+} from './trace-workload.ts';
 
 export interface EmulateOptions {
   readonly device?: EmulatedDevice;
   readonly seed?: number;
   /** Every copy goes TLP by TLP to its end; by default long ones advance in bulk once steady. */
   readonly wholeCopies?: boolean;
-  /** Told of each command of the pooled run. */
-  readonly onCommand?: SystemOptions['onCommand'];
+  /** Told of what happens in the pooled run. */
+  readonly watch?: EmulationWatch;
+  /**
+   * Told what is done and the share of it that is, 0 to 1, now and then. `expectedPct`: the overhead
+   * to expect, for the share of the pooled run.
+   */
+  readonly progress?: {
+    readonly tell: (step: string, share: number) => void;
+    readonly expectedPct?: number;
+  };
+}
+
+export interface EmulationWatch extends SystemWatch {
+  /** Told where each piece of recorded work is among the commands. */
+  readonly placed?: (work: PlacedWork) => void;
+  /** Called when setting up is over: nothing is under way. */
+  readonly begun?: (now: Nanos) => void;
 }
 
 export interface Emulation {
@@ -40,6 +64,10 @@ export interface Emulation {
 const LONG_WINDOWS = 64;
 const COPY_BYTES = 32 * 2 ** 20;
 const DEVICE_BYTES = 64 * 2 ** 20;
+/** What is under way when a run is over has come after this. */
+const DRAIN_NS = 1e9;
+/** How often progress is told in an expected span. */
+const TELLINGS = 100;
 
 /** A timeline ready to be emulated on one profile after another. */
 export class Emulator {
@@ -61,7 +89,7 @@ export class Emulator {
    * the device model cannot be.
    */
   run(profile: LinkProfile, options: EmulateOptions = {}): Emulation {
-    const { seed = 1, onCommand } = options;
+    const { seed = 1, watch, progress } = options;
     const system: SystemOptions = {
       seed,
       profile,
@@ -71,11 +99,21 @@ export class Emulator {
     };
     checkEmulated(this.#graph);
     // Natively nothing depends on the network.
-    const key = JSON.stringify({ ...profile, name: '', addedRttNs: 0, networkGbps: 0, options });
-    const native = this.#natives.get(key) ?? this.#runOn(nativeSystem, system, options).run;
-    this.#natives.set(key, native);
-    const { run: pooled, workload } = this.#runOn(pooledSystem, system, options, onCommand);
+    const { device, wholeCopies } = options;
+    const alone = { ...profile, name: '', addedRttNs: 0, networkGbps: 0 };
+    const key = JSON.stringify({ alone, seed, device, wholeCopies });
     const { spanNs: recordedSpanNs } = this.#timeline;
+    const tell = progress?.tell;
+    const native =
+      this.#natives.get(key) ??
+      this.#runOn(nativeSystem, system, options, {}, (ns) =>
+        tell?.('emulating natively', ns / recordedSpanNs),
+      ).run;
+    this.#natives.set(key, native);
+    const expectedNs = native.spanNs * (1 + (progress?.expectedPct ?? 0) / 100);
+    const { run: pooled, workload } = this.#runOn(pooledSystem, system, options, watch, (ns) =>
+      tell?.('emulating', ns / expectedNs),
+    );
     return {
       recordedSpanNs,
       native,
@@ -89,18 +127,51 @@ export class Emulator {
   #runOn(
     make: (options: SystemOptions) => EmulatedSystem,
     options: SystemOptions,
-    { wholeCopies = false }: EmulateOptions,
-    onCommand?: SystemOptions['onCommand'],
+    { wholeCopies = false, progress }: EmulateOptions,
+    watch: EmulationWatch = {},
+    tell: (sinceNs: number) => void,
   ): { run: WorkloadRun; workload: TraceWorkload } {
     const { profile } = options;
+    let tapped = 0;
+    const { onTlp } = watch;
+    const tap: LinkTap | undefined =
+      onTlp &&
+      ((...tlp) => {
+        tapped += 1;
+        onTlp(...tlp);
+      });
     const isInBulk = !wholeCopies && this.#hasLongCopies(profile);
     const bulk = isInBulk
       ? steadyBulk(profile, (bytes) => make({ ...options, hostBytes: bytes, deviceBytes: bytes }))
       : undefined;
-    const system = make(onCommand === undefined ? options : { ...options, onCommand });
+    const system = make({
+      ...options,
+      watch: tap === undefined ? watch : { ...watch, onTlp: tap },
+    });
     const space = new CopySpace(system.soft.memory, COPY_BYTES);
-    const workload = traceWorkload(this.#graph, profile, space, bulk);
-    return { run: runWorkload(system, workload, { profile }), workload };
+    const workload = traceWorkload(this.#graph, profile, space, bulk, watch.placed);
+    const begun = (now: Nanos): void => {
+      tapped = 0;
+      watch.begun?.(now);
+      if (progress !== undefined) this.#tellEach(system, now, tell);
+    };
+    const run = runWorkload(system, workload, { profile, begun });
+    if (tap === undefined) return { run, workload };
+    // The interrupt behind the last fence may be under way: what is counted is tapped, all of it.
+    const { up, down } = run.counts;
+    const { clock } = system;
+    clock.runWhile(() => tapped < up.total + down.total, clock.now() + DRAIN_NS);
+    return { run, workload };
+  }
+
+  /** A hundred times in the recorded span, and as often beyond as it takes. */
+  #tellEach({ clock }: EmulatedSystem, originNs: Nanos, tell: (sinceNs: number) => void): void {
+    const eachNs = Math.max(1, this.#timeline.spanNs / TELLINGS);
+    const again = (now: Nanos): void => {
+      tell(now - originNs);
+      clock.at((now + eachNs) as Nanos, again);
+    };
+    again(originNs);
   }
 
   /** Whether any copy is long enough to be worth the measuring. */

@@ -14,10 +14,12 @@ import type { Nanos } from '#base/units';
 import { VirtualClock } from '#base/virtual-clock';
 import { type AcceleratorOptions, createAccelerator } from '#devices/accel';
 import { MAX_CHANNELS } from '#devices/accel-registers';
+import type { LinkTap } from '#fabric/link-options';
 import type { VirtualPath } from '#fabric/virtual-network';
 import { HotPlug } from '#host/hot-plug';
 import { SoftHost, type SoftHostOptions } from '#host/root-complex';
 import type { Outcome, Task, TaskScope } from '#host/task';
+import type { Device } from '#pcie/device';
 import { MAX_OUTSTANDING_READS } from '#pcie/endpoint-reads';
 import type { LinkProfile } from '#pcie/link-profile';
 import { PcieWire } from '#pcie/wire';
@@ -36,6 +38,14 @@ export type EmulatedDevice = Pick<
   'channels' | 'prefetchCommands' | 'fetchCommands' | 'fetchesInFlight' | 'sharedCopyEngines'
 >;
 
+/** What an emulated accelerator is where nothing else is said. */
+export const USUAL_DEVICE = {
+  channels: MAX_CHANNELS,
+  prefetchCommands: 64,
+  fetchesInFlight: 2,
+  sharedCopyEngines: true,
+} as const satisfies EmulatedDevice;
+
 export interface SystemOptions {
   readonly profile: LinkProfile;
   readonly device?: EmulatedDevice;
@@ -44,8 +54,18 @@ export interface SystemOptions {
   /** Host memory for copies, beside what the rings need. Default 64 MiB. */
   readonly hostBytes?: number;
   readonly seed?: number;
-  /** Told of each command of the device when it is done. */
+  readonly watch?: SystemWatch;
+}
+
+/** Who looks at a system. Nothing of it changes by that. */
+export interface SystemWatch {
+  /** Told of each command of the device when it is done, and of each fetch when it has come. */
   readonly onCommand?: AcceleratorOptions['onCommand'];
+  readonly onFetch?: AcceleratorOptions['onFetch'];
+  /** Puts an observer between the device and its link: gives what the link shall talk to. */
+  readonly device?: (device: Device) => Device;
+  /** The tap of the host's end of the fabric link, from its start on; nothing natively. */
+  readonly onTlp?: LinkTap;
 }
 
 /** A ring of 4096 entries; and what is left for longer ones and fences. */
@@ -121,6 +141,8 @@ export function pooledSystem(options: SystemOptions): EmulatedSystem {
     },
     seed,
   });
+  // Nothing has passed yet: virtual time has not begun to run.
+  link.tap = options.watch?.onTlp;
   return {
     clock: pool.clock,
     soft: host.soft,
@@ -151,7 +173,7 @@ interface DeviceParts {
 }
 
 function deviceOf(options: SystemOptions): DeviceParts {
-  const { profile, deviceBytes = 64 * MIB } = options;
+  const { profile, deviceBytes = 64 * MIB, watch = {} } = options;
   if (profile.tags > MAX_OUTSTANDING_READS) {
     throw new DxpuError(
       'invalid_argument',
@@ -161,12 +183,10 @@ function deviceOf(options: SystemOptions): DeviceParts {
     );
   }
   const accelerator = createAccelerator({
-    channels: MAX_CHANNELS,
-    prefetchCommands: 64,
-    fetchesInFlight: 2,
-    sharedCopyEngines: true,
+    ...USUAL_DEVICE,
     ...options.device,
-    ...(options.onCommand === undefined ? {} : { onCommand: options.onCommand }),
+    ...(watch.onCommand === undefined ? {} : { onCommand: watch.onCommand }),
+    ...(watch.onFetch === undefined ? {} : { onFetch: watch.onFetch }),
     uuid: UUID,
     memoryBytes: deviceBytes,
     tags: profile.tags,
@@ -175,7 +195,7 @@ function deviceOf(options: SystemOptions): DeviceParts {
   });
   const probe = new TlpProbe(accelerator);
   const wire = new PcieWire({
-    device: probe,
+    device: watch.device?.(probe) ?? probe,
     bytesPerNs: linkBytesPerNs(profile),
     latencyNs: linkLatencyNs(profile),
   });

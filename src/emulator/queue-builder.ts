@@ -79,6 +79,11 @@ export class QueueBuilder {
     this.#bulk = bulk;
   }
 
+  /** How many commands have been made so far; they are numbered from 1. */
+  get made(): number {
+    return this.#taken + this.#drafts.length;
+  }
+
   /** The commands made since the last call. */
   take(): readonly RingCommand[] {
     const commands = this.#drafts;
@@ -146,7 +151,7 @@ export class QueueBuilder {
   fenceLast(): number {
     const last = this.#drafts.at(-1);
     if (last !== undefined) last.flags = (last.flags ?? 0) | FLAG_FENCE;
-    return this.#taken + this.#drafts.length;
+    return this.made;
   }
 
   /** A copy that lasts at least `lastsNs`, in pieces that end at marks and chunks. */

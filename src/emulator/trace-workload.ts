@@ -35,14 +35,27 @@ export interface TraceWorkload extends Workload {
   readonly skippedDtoh: number;
 }
 
-/** Of a trace that `checkEmulated` has found nothing against. */
+/** Which commands of its queue a piece of recorded work became. */
+export interface PlacedWork {
+  /** Row of the timeline. */
+  readonly row: number;
+  readonly queue: number;
+  /** Numbers of commands, from 1. */
+  readonly first: number;
+  readonly last: number;
+  /** The pause that the first of them begins with. */
+  readonly lagNs: number;
+}
+
+/** Of a trace that `checkEmulated` has found nothing against. `placed` is told of every row, if there. */
 export function traceWorkload(
   graph: DependencyGraph,
   profile: LinkProfile,
   space: CopySpace,
   bulk?: Bulk,
+  placed?: (work: PlacedWork) => void,
 ): TraceWorkload {
-  return new TraceWorkloadBuilder(graph, profile, space, bulk).build();
+  return new TraceWorkloadBuilder(graph, profile, space, bulk, placed).build();
 }
 
 /** Streams that have work. Each gets a queue, and so a channel and an event, of its own. */
@@ -102,6 +115,7 @@ class TraceWorkloadBuilder {
   readonly #htodBytesPerNs: number;
   readonly #dtohBytesPerNs: number;
   readonly #bulk: Bulk | undefined;
+  readonly #placed: ((work: PlacedWork) => void) | undefined;
   #skippedHtod = 0;
   #skippedDtoh = 0;
 
@@ -110,11 +124,13 @@ class TraceWorkloadBuilder {
     profile: LinkProfile,
     space: CopySpace,
     bulk: Bulk | undefined,
+    placed: ((work: PlacedWork) => void) | undefined,
   ) {
     this.#graph = graph;
     this.#profile = profile;
     this.#space = space;
     this.#bulk = bulk;
+    this.#placed = placed;
     this.#htodBytesPerNs = Math.min(
       readGbytesPerS(profile, profile.mrrsBytes),
       (profile.tags * profile.mrrsBytes) / profile.nativeRttNs,
@@ -170,7 +186,9 @@ class TraceWorkloadBuilder {
         }
         const readyAtNs = Math.max(Math.min(endNs, startNs), launchedNs, this.#latest(before));
         const lagNs = Math.max(0, startNs - readyAtNs);
+        const first = builder.made + 1;
         this.#row(builder, row, lagNs, Math.min(untilNs, nextNs) - startNs);
+        this.#placed?.({ row, queue, first, last: builder.made, lagNs });
         endNs = untilNs;
       }
       if (row === to) builder.fenceLast();

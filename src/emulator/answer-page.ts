@@ -1,0 +1,127 @@
+/** Answers as one self-contained page. */
+import * as figures from '#report/figures';
+import {
+  callout,
+  figure,
+  htmlPage,
+  list,
+  type Markup,
+  paragraph,
+  type Section,
+  table,
+} from '#report/html-page';
+import type { MicrobenchAnswer, TraceAnswer } from './answer.ts';
+import { microbenchPlot, tracePlot } from './answer-plot.ts';
+import {
+  deviceWords,
+  isRecalled,
+  linkWords,
+  MARK_WORDS,
+  MAX_PLOTTED,
+  MICROBENCH_TITLES,
+  microbenchTable,
+  originWords,
+  percentOr,
+  spanWords,
+  tagWords,
+  TLP_TITLES,
+  tlpRows,
+  verdictWords,
+} from './answer-words.ts';
+
+/** Of one trace over one link or more; `madeBy` says by what, at the foot. */
+export function tracePage(answers: readonly TraceAnswer[], madeBy: string): string {
+  const [first] = answers;
+  if (first === undefined) return '';
+  const rows = answers.map(({ link, estimates, native, pooled }) => [
+    link.name,
+    figures.duration(link.rttNs),
+    percentOr(estimates.additiveOverheadPct),
+    percentOr(estimates.replayOverheadPct),
+    percentOr(estimates.emulatedOverheadPct),
+    figures.duration(native.spanNs),
+    figures.duration(pooled.spanNs),
+  ]);
+  const titles = [
+    'link',
+    'round trip',
+    'additive',
+    'replay',
+    'emulated',
+    'emulated natively',
+    'emulated pooled',
+  ];
+  return htmlPage({
+    title: `${first.trace}, emulated`,
+    subtitle: originWords(first),
+    sections: [
+      {
+        heading: 'Overhead',
+        body: [
+          ...answers.map((answer) =>
+            callout(verdictOf(answer, answers.length > 1), toneOf(answer)),
+          ),
+          table(titles, rows, ['word', 'number']),
+          figure(
+            tracePlot(answers.slice(0, MAX_PLOTTED)),
+            'Lines are what the model estimates; dots are what the proxies, the link and the device came to.',
+          ),
+        ],
+      },
+      ...answers.flatMap((answer) => linkSections(answer, answers.length > 1)),
+      linksSection(answers),
+    ],
+    footer: madeBy,
+  });
+}
+
+function verdictOf(answer: TraceAnswer, isNamed: boolean): string {
+  return `${isNamed ? `${answer.link.name}: ` : ''}${verdictWords(answer)}`;
+}
+
+function toneOf({ isWithinBudget }: TraceAnswer): 'good' | 'bad' {
+  return isWithinBudget ? 'good' : 'bad';
+}
+
+function linkSections(answer: TraceAnswer, isNamed: boolean): Section[] {
+  const { warnings, link } = answer;
+  return [
+    {
+      heading: `What passed the link${isNamed ? `, ${link.name}` : ''}`,
+      body: [
+        table([...TLP_TITLES], tlpRows(answer.pooled), ['word', 'number', 'text', 'number']),
+        paragraph(`${tagWords(answer)}.`),
+        paragraph(`${spanWords(answer)}.`),
+        ...(warnings.length === 0 ? [] : [list(warnings)]),
+      ],
+    },
+  ];
+}
+
+function linksSection(answers: readonly (TraceAnswer | MicrobenchAnswer)[]): Section {
+  const body: Markup[] = [
+    list(answers.map(({ link }) => `${link.name}: ${linkWords(link)}`)),
+    ...(answers[0] === undefined ? [] : [paragraph(`Device: ${deviceWords(answers[0].device)}.`)]),
+    ...(answers.some(isRecalled) ? [paragraph(MARK_WORDS)] : []),
+  ];
+  return { heading: answers.length === 1 ? 'The link' : 'The links', body };
+}
+
+export function microbenchPage(answer: MicrobenchAnswer, madeBy: string): string {
+  const { titles, rows } = microbenchTable(answer);
+  return htmlPage({
+    title: MICROBENCH_TITLES[answer.kind],
+    subtitle: `dxpu emulate ${answer.kind}`,
+    sections: [
+      {
+        heading: 'By round trip',
+        body: [
+          figure(microbenchPlot(answer), 'Emulated, TLP by TLP; long copies in bulk once steady.'),
+          table(titles, rows, ['word', 'number']),
+        ],
+      },
+      linksSection([answer]),
+    ],
+    footer: madeBy,
+  });
+}

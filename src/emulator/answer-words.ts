@@ -1,0 +1,153 @@
+/** The words every form of an answer uses: text, page, plot. */
+import * as figures from '#report/figures';
+import { plainText } from '#report/text-width';
+import type {
+  DeviceFigures,
+  LinkFigures,
+  MicrobenchAnswer,
+  RunAnswer,
+  TraceAnswer,
+} from './answer.ts';
+
+export const MARK_WORDS =
+  '* recalled of the DxPU paper, not confirmed by a source: give your own with --link or the options ' +
+  'of the link';
+
+/** Answers in one picture: more lines nobody tells apart. */
+export const MAX_PLOTTED = 8;
+
+export const MICROBENCH_TITLES = {
+  bandwidth: 'Blocking copies of one size after another',
+  latency: 'An empty kernel launched and waited for',
+  'launch-rate': 'Empty kernels from a queue that is never empty',
+} as const;
+
+const FORMAT_WORDS: Readonly<Record<TraceAnswer['format'], string>> = {
+  kineto: 'PyTorch profiler (Kineto)',
+  nsys: 'Nsight Systems',
+  nvprof: 'nvprof',
+  tensorflow: 'TensorFlow timeline',
+  synthetic: 'SYNTHETIC: a made-up trace, not a measurement',
+};
+
+export function isRecalled({ link }: { readonly link: LinkFigures }): boolean {
+  return link.recalled.length > 0;
+}
+
+/** Where a trace comes from, and how long it is. */
+export function originWords({ format, gpus, recordedSpanNs }: TraceAnswer): string {
+  const gpu = format === 'synthetic' ? [] : [...new Set(gpus)].slice(0, 2).map(plainText);
+  return [FORMAT_WORDS[format], ...gpu, figures.duration(recordedSpanNs)].join(', ');
+}
+
+/** All parameters of a link; recalled ones have a `*`. */
+export function linkWords(link: LinkFigures): string {
+  const { networkGbps, sharing } = link;
+  const marked = (field: keyof LinkFigures, text: string): string =>
+    link.recalled.includes(field) ? `${text}*` : text;
+  return [
+    `round trip ${marked('addedRttNs', figures.duration(link.rttNs))}`,
+    `of it native ${marked('nativeRttNs', figures.duration(link.nativeRttNs))}`,
+    `${marked('tags', figures.count(link.tags))} tags`,
+    `MRRS ${marked('mrrsBytes', `${link.mrrsBytes} B`)}`,
+    `MPS ${marked('mpsBytes', `${link.mpsBytes} B`)}`,
+    `gen ${link.generation} x${link.lanes}`,
+    ...(networkGbps === null ? [] : [`network ${figures.threeDigits(networkGbps)} Gb/s`]),
+    ...(sharing === 1 ? [] : [`shared by ${sharing} GPUs`]),
+  ].join(', ');
+}
+
+export function deviceWords(device: DeviceFigures): string {
+  return (
+    `${device.prefetchCommands} commands fetched ahead, at most ${device.fetchCommands} a fetch, ` +
+    `${device.fetchesInFlight} fetches of a stream at once`
+  );
+}
+
+export function verdictWords({ isWithinBudget, budgetPct, estimates }: TraceAnswer): string {
+  const { emulatedOverheadPct: pct } = estimates;
+  return (
+    `${isWithinBudget ? 'FITS' : 'DOES NOT FIT'}: ${figures.percent(pct)} emulated, ` +
+    `of ${figures.percent(budgetPct)} that are accepted.`
+  );
+}
+
+export function percentOr(value: number | null): string {
+  return value === null ? '-' : figures.percent(value);
+}
+
+export function spanWords({ recordedSpanNs, native, pooled, nativeErrorPct }: TraceAnswer): string {
+  const spanOf = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
+  return (
+    `recorded ${spanOf(recordedSpanNs)}; emulated natively ${spanOf(native.spanNs)} ` +
+    `(${nativeErrorPct.toFixed(2)} % off), pooled ${spanOf(pooled.spanNs)}`
+  );
+}
+
+/** A row each way: TLPs, of which kinds, and the shares of link and network they took. */
+export function tlpRows(run: RunAnswer): string[][] {
+  const row = (
+    name: string,
+    { total, tlps }: RunAnswer['up'],
+    link: number,
+    network: number | null,
+  ): string[] => {
+    const kinds = Object.entries(tlps).map(([kind, number]) => `${kind} ${figures.count(number)}`);
+    return [name, figures.count(total), kinds.join(', '), percentOr(link), percentOr(network)];
+  };
+  return [
+    row('to the device', run.down, run.downOccupancyPct, run.networkDownPct),
+    row('from it', run.up, run.upOccupancyPct, run.networkUpPct),
+  ];
+}
+
+export const TLP_TITLES = ['pooled', 'TLPs', 'kinds', 'of link', 'of network'] as const;
+
+export function tagWords({ link, pooled, bulk }: TraceAnswer): string {
+  const beside = bulk.htodBytes + bulk.dtohBytes > 0 ? ' beside copies in bulk' : '';
+  return (
+    `tags in use${beside}: ${figures.threeDigits(pooled.meanTags)} of ${link.tags} on average, ` +
+    `${pooled.mostTags} at most`
+  );
+}
+
+export function rttWords({ rttNs, isNative }: MicrobenchAnswer['rows'][number]): string {
+  return `${figures.duration(rttNs)}${isNative ? ', native' : ''}`;
+}
+
+/** Header and rows of a microbenchmark; all columns but the first are numbers. */
+export function microbenchTable(answer: MicrobenchAnswer): { titles: string[]; rows: string[][] } {
+  switch (answer.kind) {
+    case 'latency':
+      return {
+        titles: ['round trip', 'launch and wait'],
+        rows: answer.rows.map((row) => [
+          rttWords(row),
+          `${(row.launchAndWaitNs / 1e3).toFixed(3)} µs`,
+        ]),
+      };
+    case 'launch-rate':
+      return {
+        titles: ['round trip', 'million launches/s'],
+        rows: answer.rows.map((row) => [rttWords(row), (row.launchesPerS / 1e6).toFixed(3)]),
+      };
+    case 'bandwidth':
+      return {
+        titles: ['round trip', 'copy', 'HtoD GB/s', 'DtoH GB/s'],
+        rows: answer.rows.map((row) => [
+          rttWords(row),
+          binarySize(row.bytes),
+          row.htodGbytesPerS.toFixed(3),
+          row.dtohGbytesPerS.toFixed(3),
+        ]),
+      };
+  }
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB'] as const;
+
+/** A size that is a power of two, or near one: `64 KiB`. */
+function binarySize(bytes: number): string {
+  const unit = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${figures.threeDigits(bytes / 2 ** (10 * unit))} ${UNITS[unit] ?? ''}`;
+}
