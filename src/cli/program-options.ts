@@ -49,6 +49,16 @@ export const share = checked(parseShare);
 export const size = checked(parseSize);
 export const rate = checked(parseRate);
 
+export const percent = checked((text: string): number => {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*%?\s*$/.exec(text);
+  const value = Number(match?.[1] ?? Number.NaN);
+  if (value > 0 && value <= 1e6) return value;
+  throw new DxpuError(
+    'invalid_argument',
+    `${JSON.stringify(text)} is not a share above 0: write percent, as in 10 or 2.5%`,
+  );
+});
+
 function parseName(text: string): string {
   if (isIdentityName(text)) return text;
   throw new DxpuError(

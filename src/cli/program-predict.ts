@@ -1,18 +1,7 @@
 /** The command that reads traces. */
 import { type Command, Option } from 'commander';
-import { DxpuError } from '#base/errors';
-import { answerOptions, checked, examples, whole } from './program-options.ts';
-import { exampleOption, linkOptions } from './program-trace-options.ts';
-
-const percent = checked((text: string): number => {
-  const match = /^\s*(\d+(?:\.\d+)?)\s*%?\s*$/.exec(text);
-  const value = Number(match?.[1] ?? Number.NaN);
-  if (value > 0 && value <= 1e6) return value;
-  throw new DxpuError(
-    'invalid_argument',
-    `${JSON.stringify(text)} is not a share above 0: write percent, as in 10 or 2.5%`,
-  );
-});
+import { answerOptions, examples, percent, whole } from './program-options.ts';
+import { exampleOption, linkOptions, sharingOption } from './program-trace-options.ts';
 
 export function addPredict(program: Command): void {
   const predict = program
@@ -24,7 +13,7 @@ export function addPredict(program: Command): void {
     )
     .addOption(exampleOption('files'));
   linkOptions(predict, 1024)
-    .option('--sharing <n>', 'GPUs that share the path', whole(1, 100_000), 1)
+    .addOption(sharingOption())
     .option('--fetches <n>', 'DMA reads a submission needs in turn', whole(0, 1000), 1)
     .addOption(
       new Option('--peers <where>', 'where GPUs that copy to each other are')

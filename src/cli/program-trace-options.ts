@@ -21,6 +21,12 @@ export function exampleOption(inPlaceOf: string): Option {
     .preset(EXAMPLES[0]);
 }
 
+export function sharingOption(): Option {
+  return new Option('--sharing <n>', 'GPUs that share the path')
+    .argParser(whole(1, 100_000))
+    .default(1);
+}
+
 /** `LinkOptions` of predict-links.ts. */
 export function linkOptions(command: Command, mostTags: number): Command {
   return command

@@ -109,28 +109,14 @@ export function writeWhole(file: string, content: string | Uint8Array): void {
 
 /** The same of text that may be longer than a string can be: its pieces are written as they come. */
 export function writePieces(file: string, pieces: Iterable<string>): void {
-  replace(file, (temporary) => {
-    const fd = openSync(temporary, 'wx');
-    try {
-      let waiting = '';
-      for (const piece of pieces) {
-        waiting += piece;
-        if (waiting.length < BYTES_PER_MIB) continue;
-        writeFileSync(fd, waiting);
-        waiting = '';
-      }
-      writeFileSync(fd, waiting);
-    } finally {
-      closeSync(fd);
-    }
-  });
+  const pending = new PendingFile(file);
+  pending.addPieces(pieces);
+  pending.end();
+  keepPending(file);
 }
 
 function replace(file: string, write: (temporary: string) => void): void {
-  const temporary = path.join(
-    path.dirname(file),
-    `.${path.basename(file).slice(0, 200)}.${process.pid}.tmp`,
-  );
+  const temporary = temporaryOf(file);
   try {
     write(temporary);
     renameSync(temporary, file);
@@ -138,4 +124,67 @@ function replace(file: string, write: (temporary: string) => void): void {
     rmSync(temporary, { force: true });
     throw fileProblem('write', file, error);
   }
+}
+
+/** The same in all threads of a process. */
+function temporaryOf(file: string): string {
+  return path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${process.pid}.tmp`);
+}
+
+/**
+ * A file that is written bit by bit, and is not there before `keepPending` is called for it. That may be
+ * in another thread, and after this one was ended; so may be `dropPending`, which leaves nothing of it.
+ */
+export class PendingFile {
+  readonly #file: string;
+  readonly #fd: number;
+
+  /** Errors: those of the file system, naming the file. */
+  constructor(file: string) {
+    this.#file = file;
+    try {
+      this.#fd = openSync(temporaryOf(file), 'w');
+    } catch (error) {
+      throw fileProblem('write', file, error);
+    }
+  }
+
+  add(content: string | Uint8Array): void {
+    try {
+      writeFileSync(this.#fd, content);
+    } catch (error) {
+      this.end();
+      dropPending(this.#file);
+      throw fileProblem('write', this.#file, error);
+    }
+  }
+
+  addPieces(pieces: Iterable<string>): void {
+    let waiting = '';
+    for (const piece of pieces) {
+      waiting += piece;
+      if (waiting.length < BYTES_PER_MIB) continue;
+      this.add(waiting);
+      waiting = '';
+    }
+    this.add(waiting);
+  }
+
+  end(): void {
+    closeSync(this.#fd);
+  }
+}
+
+/** Puts a file that was written as a `PendingFile` in its place, in one step. */
+export function keepPending(file: string): void {
+  try {
+    renameSync(temporaryOf(file), file);
+  } catch (error) {
+    dropPending(file);
+    throw fileProblem('write', file, error);
+  }
+}
+
+export function dropPending(file: string): void {
+  rmSync(temporaryOf(file), { force: true });
 }

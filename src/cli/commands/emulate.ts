@@ -1,110 +1,164 @@
-/** `dxpu emulate`: a trace run through the proxies and the device in virtual time, and microbenchmarks. */
+/** `dxpu emulate`: a trace run through the proxies and the device in virtual time. */
+import * as path from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { assertDefined } from '#base/assert';
-import { DxpuError } from '#base/errors';
-import { shortPath } from '#base/short-path';
-import { type Emulation, Emulator } from '#emulator/emulate';
+import type { TraceAnswer } from '#emulator/answer';
+import { MAX_PLOTTED } from '#emulator/answer-words';
 import type { EmulatedDevice } from '#emulator/emulated-system';
-import { CommandLog } from '#emulator/chrome-trace';
-import { emulateAnswer, type EmulateAnswer } from '#emulator/emulate-answer';
-import { microbench, type Microbench, type MicrobenchRow } from '#emulator/microbench';
-import { termsOf } from '#perfmodel/terms';
-import { WorkloadModel } from '#perfmodel/workload-model';
-import type { LinkProfile } from '#pcie/link-profile';
 import type { SyntheticName } from '#trace/synthetic';
-import type { Timeline } from '#trace/timeline';
-import { checkTargets, writePlot } from '../answer-targets.ts';
-import {
-  formatTable,
-  type OutputFormat,
-  printData,
-  printLine,
-  printNote,
-  UsageError,
-} from '../output.ts';
+import { checkPlotted, checkTargets, type FileOptions, writeTargets } from '../answer-targets.ts';
+import type { EmulateResult, TraceJob, TraceResult } from '../emulate-job.ts';
+import { TracePrinter } from '../emulate-printer.ts';
+import { printNote, UsageError } from '../output.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
-import { formatDuration, formatSize } from '../quantity.ts';
-import { timelineOf, traceName, traceSources, withTraceName } from '../trace-source.ts';
-import { checkTarget, writePieces } from '../whole-file.ts';
+import { type AnswerFormat, version } from '../program-options.ts';
+import { traceName, traceSources } from '../trace-source.ts';
+import { type EndSignal, EXIT_SIGNALS, runWatched } from '../watched-run.ts';
+import { checkTarget, dropPending, keepPending } from '../whole-file.ts';
+import type { WorkerLike } from '../worker-pool.ts';
 
+/** What the options say of the device. */
 export interface DeviceOptions {
   readonly prefetch?: number;
   readonly fetchSize?: number;
   readonly fetchesInFlight?: number;
 }
 
-export interface EmulateCommandOptions extends LinkOptions, DeviceOptions {
+export interface EmulateCommandOptions extends LinkOptions, DeviceOptions, FileOptions {
   readonly example?: SyntheticName;
+  readonly sharing: number;
   readonly seed: number;
+  /** Percent. */
+  readonly budget: number;
   readonly wholeCopies?: boolean;
-  /** File for the Chrome trace. */
+  /** Files for the Chrome trace and the capture. */
   readonly trace?: string;
-  readonly output: OutputFormat;
+  readonly traceDetail: number;
+  readonly capture?: string;
+  readonly output: AnswerFormat;
 }
 
+/** `startWorker` is for tests. */
 export async function emulate(
   file: string | undefined,
   options: EmulateCommandOptions,
+  startWorker: () => WorkerLike = newWorker,
 ): Promise<void> {
-  const { example, trace } = options;
+  const jobs = await jobsOf(file, options);
+  const printer = new TracePrinter(options.output);
+  const answers: TraceAnswer[] = [];
+  const pending = [options.trace, options.capture].filter((name) => name !== undefined);
+  // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of us.
+  const onSize = (): void => {};
+  process.on('SIGXFSZ', onSize);
+  const written: TraceResult['files'][number][] = [];
+  let failure: Error | undefined;
+  let signalled: EndSignal | undefined;
+  try {
+    signalled = await runWatched<EmulateResult>(jobs, {
+      start: startWorker,
+      nameOf: (job) => nameOf(jobs, job),
+      isWatched: process.stderr.isTTY,
+      onOutcome: (_job, outcome, stop) => {
+        if ('error' in outcome) {
+          failure ??= outcome.error;
+          stop();
+        } else if ('answer' in outcome.result && failure === undefined) {
+          answers.push(outcome.result.answer);
+          written.push(...outcome.result.files);
+          printer.add(outcome.result.answer);
+        }
+      },
+    });
+    for (const { file: name, note } of written) {
+      keepPending(name);
+      printNote(`wrote ${name}: ${note}`);
+    }
+  } finally {
+    process.removeListener('SIGXFSZ', onSize);
+    for (const name of pending) dropPending(name);
+  }
+  await printer.end();
+  if (failure !== undefined) throw failure;
+  if (signalled !== undefined) {
+    printNote(`dxpu: interrupted; ${answers.length} of ${jobs.length} were done`);
+    process.exitCode = EXIT_SIGNALS[signalled];
+    return;
+  }
+  await writeTargets(options, {
+    svg: async () => (await import('#emulator/answer-plot')).tracePlot(answers),
+    page: async () => {
+      const { tracePage } = await import('#emulator/answer-page');
+      return tracePage(answers, `Made by dxpu ${version()} emulate.`);
+    },
+  });
+}
+
+async function jobsOf(
+  file: string | undefined,
+  options: EmulateCommandOptions,
+): Promise<TraceJob[]> {
+  const { example, sharing, seed, budget, trace, capture, plot, html } = options;
   const files = file === undefined ? [] : [file];
   const source = assertDefined(traceSources(files, example)[0], 'nothing to read is refused');
   const links = await linksOf(options);
-  if (trace !== undefined) {
-    if (links.length > 1) throw new UsageError('--trace is of one run: give one --link');
-    checkTarget(trace, files);
-  }
-  const timeline = await timelineOf(source);
-  const log = trace === undefined ? undefined : new CommandLog();
-  const answers = answersOf(traceName(source), timeline, links, options, log, (emulation) => {
-    if (trace === undefined || log === undefined) return;
-    writePieces(trace, log.chromeTrace(timeline, emulation.pooled));
-    printNote(`wrote ${trace}`);
-  });
-  if (options.output === 'json') {
-    for (const answer of answers) await printData(answer, 'json');
-  } else if (options.output === 'yaml') {
-    await printData(answers.length === 1 ? answers[0] : answers, 'yaml');
-  } else {
-    for (const [index, answer] of answers.entries()) {
-      if (index > 0) printLine('');
-      for (const line of linesOf(answer)) printLine(line);
+  const device = deviceOf(options);
+  for (const [flag, name] of [
+    ['--trace', trace],
+    ['--capture', capture],
+  ] as const) {
+    if (name === undefined) continue;
+    if (links.length > 1) throw new UsageError(`${flag} is of one run: give one --link`);
+    if (name === '-') {
+      throw new UsageError(`${flag} -: stdout has the answer; give the name of a file`);
     }
   }
+  const inputs = [...files, ...(options.link ?? [])];
+  checkTargets(options, inputs);
+  checkPlotted(options, links.length, MAX_PLOTTED, 'links');
+  checkApart(options);
+  for (const name of [trace, capture]) if (name !== undefined) checkTarget(name, inputs);
+  return links.map((link) => ({
+    kind: 'trace',
+    source,
+    asked: {
+      link,
+      sharing,
+      device,
+      seed,
+      wholeCopies: options.wholeCopies === true,
+      budgetPct: budget,
+    },
+    curve: plot !== undefined || html !== undefined,
+    bursts: options.traceDetail,
+    ...(trace === undefined ? {} : { trace }),
+    ...(capture === undefined ? {} : { capture }),
+  }));
 }
 
-function answersOf(
-  name: string,
-  timeline: Timeline,
-  links: readonly LinkProfile[],
-  options: EmulateCommandOptions,
-  log: CommandLog | undefined,
-  done: (emulation: Emulation) => void,
-): EmulateAnswer[] {
-  const model = new WorkloadModel(timeline);
-  const emulator = new Emulator(timeline);
-  return links.map((link) => {
-    let emulation: Emulation;
-    try {
-      emulation = emulator.run(link, {
-        seed: options.seed,
-        device: deviceOf(options),
-        wholeCopies: options.wholeCopies === true,
-        ...(log === undefined ? {} : { onCommand: log.take }),
-      });
-    } catch (error) {
-      throw withTraceName(name, DxpuError.from(error));
+/** No two of the files that are written may be one. */
+function checkApart({ trace, capture, plot, html }: EmulateCommandOptions): void {
+  const seen = new Map<string, string>();
+  for (const [flag, name] of Object.entries({ trace, capture, plot, html })) {
+    if (name === undefined) continue;
+    const other = seen.get(path.resolve(name));
+    if (other !== undefined) {
+      throw new UsageError(`--${flag} and --${other} name one file, ${name}: give another name`);
     }
-    done(emulation);
-    const terms = termsOf(link);
-    return emulateAnswer(name, link, emulation, {
-      additiveOverheadPct: model.additiveOverheadPct(terms),
-      replayOverheadPct: model.replayOverheadPct(terms),
-    });
-  });
+    seen.set(path.resolve(name), flag);
+  }
 }
 
 /** What the options say of the device; the rest is as usual. */
-function deviceOf({ prefetch, fetchSize, fetchesInFlight }: DeviceOptions): EmulatedDevice {
+export function deviceOf({ prefetch, fetchSize, fetchesInFlight }: DeviceOptions): EmulatedDevice {
+  if (prefetch !== undefined && !Number.isInteger(Math.log2(prefetch))) {
+    throw new UsageError(`--prefetch ${prefetch}: a power of two, from 1 to 64`);
+  }
+  if (fetchSize !== undefined && fetchSize > (prefetch ?? 64)) {
+    throw new UsageError(
+      `--fetch-size ${fetchSize} is more than the ${prefetch ?? 64} commands of --prefetch`,
+    );
+  }
   return {
     ...(prefetch === undefined ? {} : { prefetchCommands: prefetch }),
     ...(fetchSize === undefined ? {} : { fetchCommands: fetchSize }),
@@ -112,108 +166,13 @@ function deviceOf({ prefetch, fetchSize, fetchesInFlight }: DeviceOptions): Emul
   };
 }
 
-function linesOf(answer: EmulateAnswer): string[] {
-  const { link, estimates, native, pooled, warnings, bulk } = answer;
-  const isInBulk = bulk.htodBytes + bulk.dtohBytes > 0;
-  const pct = (value: number | null): string => (value === null ? '-' : `${value.toFixed(2)} %`);
-  const ms = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
-  const recalled =
-    link.recalled.length === 0 ? '' : ` (${link.recalled.join(', ')}: recalled, not confirmed)`;
-  return [
-    `${shortPath(answer.trace)} on ${link.name}: ${formatDuration(link.addedRttNs)} added to ` +
-      `${formatDuration(link.nativeRttNs)}, ${link.tags} tags, MRRS ${link.mrrsBytes}${recalled}`,
-    '',
-    ...formatTable(
-      ['estimate', 'overhead'],
-      [
-        ['additive', pct(estimates.additiveOverheadPct)],
-        ['replay', pct(estimates.replayOverheadPct)],
-        ['emulated', pct(estimates.emulatedOverheadPct)],
-      ],
-    ).split('\n'),
-    '',
-    `recorded ${ms(answer.recordedSpanNs)}; emulated natively ${ms(native.spanNs)} ` +
-      `(${answer.nativeErrorPct.toFixed(2)} %), pooled ${ms(pooled.spanNs)}`,
-    '',
-    ...formatTable(
-      ['pooled', 'TLPs', 'of them', 'link used'],
-      [
-        [
-          'to the device',
-          String(pooled.down.total),
-          kinds(pooled.down.tlps),
-          pct(pooled.downOccupancyPct),
-        ],
-        [
-          'from the device',
-          String(pooled.up.total),
-          kinds(pooled.up.tlps),
-          pct(pooled.upOccupancyPct),
-        ],
-      ],
-    ).split('\n'),
-    `${isInBulk ? 'beside copies in bulk, ' : ''}tags in use: ${pooled.meanTags.toFixed(2)} of ${link.tags} on average, ${pooled.mostTags} at most; ` +
-      `network used ${pct(pooled.networkDownPct)} to the device, ${pct(pooled.networkUpPct)} from it`,
-    ...warnings.map((warning) => `note: ${warning}`),
-  ];
+function nameOf(jobs: readonly TraceJob[], index: number): string {
+  const job = jobs[index];
+  if (job === undefined) return '';
+  const link = jobs.length === 1 ? '' : ` over ${job.asked.link.name}`;
+  return `${traceName(job.source)}${link}`;
 }
 
-function kinds(tlps: Readonly<Record<string, number>>): string {
-  return Object.entries(tlps)
-    .map(([kind, count]) => `${kind} ${count}`)
-    .join(', ');
-}
-
-export interface MicrobenchOptions extends LinkOptions, DeviceOptions {
-  /** Whole round trips, ns. */
-  readonly at?: readonly number[];
-  readonly plot?: string;
-  readonly output: OutputFormat;
-}
-
-/** Natively, and whole round trips in ns that are of interest. */
-const USUAL_RTTS_NS = [2000, 4900, 6800, 10_000, 20_000];
-
-export async function emulateMicrobench(
-  kind: Microbench,
-  options: MicrobenchOptions,
-): Promise<void> {
-  checkTargets(options, []);
-  const [profile] = await linksOf(options);
-  if (profile === undefined || (options.link?.length ?? 0) > 1) {
-    throw new UsageError('a microbenchmark is of one --link');
-  }
-  const { nativeRttNs } = profile;
-  const rtts = options.at ?? [nativeRttNs, ...USUAL_RTTS_NS.filter((rtt) => rtt > nativeRttNs)];
-  const rows = microbench(kind, profile, rtts, deviceOf(options));
-  if (options.output !== 'table')
-    await printData({ microbench: kind, link: profile, rows }, options.output);
-  else for (const line of tableOf(kind, rows)) printLine(line);
-  await writePlot(options.plot, async () => {
-    const { microbenchPlot } = await import('#emulator/microbench-plot');
-    return microbenchPlot(kind, rows);
-  });
-}
-
-function tableOf(kind: Microbench, rows: readonly MicrobenchRow[]): string[] {
-  const where = ({ rttNs, isNative }: MicrobenchRow): string =>
-    `${formatDuration(rttNs)}${isNative ? ' (native)' : ''}`;
-  if (kind === 'latency') {
-    const cells = rows.map((row) => [
-      where(row),
-      `${((row.launchAndWaitNs ?? 0) / 1e3).toFixed(3)} us`,
-    ]);
-    return formatTable(['round trip', 'launch and wait'], cells).split('\n');
-  }
-  if (kind === 'launch-rate') {
-    const cells = rows.map((row) => [where(row), ((row.launchesPerS ?? 0) / 1e6).toFixed(3)]);
-    return formatTable(['round trip', 'million launches/s'], cells).split('\n');
-  }
-  const cells = rows.map((row) => [
-    where(row),
-    formatSize(row.bytes ?? 0),
-    (row.htodGbytesPerS ?? 0).toFixed(3),
-    (row.dtohGbytesPerS ?? 0).toFixed(3),
-  ]);
-  return formatTable(['round trip', 'copy', 'HtoD GB/s', 'DtoH GB/s'], cells).split('\n');
+export function newWorker(): WorkerLike {
+  return new Worker(new URL('../emulate-worker.js', import.meta.url));
 }

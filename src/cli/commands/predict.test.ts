@@ -1,16 +1,15 @@
-import { EventEmitter } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { prediction } from '#perfmodel/prediction';
+import { nearWorker } from '#testkit/near-worker';
 import { printed, type Printed } from '#testkit/printed';
 import { syntheticKineto } from '#trace/synthetic-kineto';
 import { SYNTHETIC_NAMES } from '#trace/synthetic';
 import { errorObject, UsageError } from '../output.ts';
-import { type PredictJob, runPredictJob } from '../predict-job.ts';
+import { runPredictJob } from '../predict-job.ts';
 import { EXAMPLES } from '../program-trace-options.ts';
-import type { WorkerLike } from '../worker-pool.ts';
 import { predict, type PredictCommandOptions } from './predict.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-predict-'));
@@ -27,24 +26,6 @@ afterEach(() => {
   process.exitCode = undefined;
 });
 
-/** A worker without a thread: what it does is the same. */
-class NearWorker extends EventEmitter {
-  postMessage(job: PredictJob): void {
-    void runPredictJob(job, (step, share) =>
-      this.emit('message', { kind: 'progress', step, share }),
-    )
-      .then(
-        (result) => ({ kind: 'done', result }),
-        (error: unknown) => ({ kind: 'failed', error: errorObject(error) }),
-      )
-      .then((message) => this.emit('message', message));
-  }
-
-  terminate(): void {
-    this.emit('exit', 1);
-  }
-}
-
 const OPTIONS: PredictCommandOptions = {
   sharing: 1,
   fetches: 1,
@@ -58,7 +39,7 @@ function run(files: readonly string[], options: Partial<PredictCommandOptions>):
     predict(
       files.map((name) => at(name)),
       { ...OPTIONS, ...options },
-      () => new NearWorker() as unknown as WorkerLike,
+      () => nearWorker(runPredictJob),
     ),
   );
 }
