@@ -37,7 +37,7 @@ export async function runWatched<R>(
   const stop = new AbortController();
   let signalled: EndSignal | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
-    signalled = signal === 'SIGTERM' ? 'SIGTERM' : 'SIGINT';
+    signalled ??= signal === 'SIGTERM' ? 'SIGTERM' : 'SIGINT';
     stop.abort();
   };
   const tell = (): void => {
@@ -49,7 +49,8 @@ export async function runWatched<R>(
       return jobs.length === 1 ? now : `${ended} of ${jobs.length} done; ${now}`;
     });
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
+  // To the end: what passes a signal on to us may come after the terminal's own.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
   const timer = setInterval(tell, PROGRESS_EVERY_MS);
   try {
     await runJobs<R>(jobs, {

@@ -1,7 +1,7 @@
 /** Answers as pictures: SVG text. */
 import { assert } from '#base/assert';
 import * as figures from '#report/figures';
-import { linePlot, type LineSeries } from '#report/plot';
+import { type LinePlot, linePlot, type LineSeries } from '#report/plot';
 import { plainText, withoutMiddle } from '#report/text-width';
 import type { BandwidthRow, MicrobenchAnswer, TraceAnswer } from './answer.ts';
 import { MAX_PLOTTED, MICROBENCH_TITLES } from './answer-words.ts';
@@ -89,7 +89,6 @@ function shortened(name: string, width = 28): string {
 
 /** Rates by size, a colour for each round trip; launches and latencies by round trip. */
 export function microbenchPlot(answer: MicrobenchAnswer): string {
-  const rtt = { label: 'whole round trip, µs' };
   const title = MICROBENCH_TITLES[answer.kind];
   switch (answer.kind) {
     case 'bandwidth':
@@ -104,25 +103,36 @@ export function microbenchPlot(answer: MicrobenchAnswer): string {
       return linePlot({
         title,
         description: 'Time from the launch to the end of the wait, by round trip.',
-        x: rtt,
-        y: { label: 'launch and wait, µs' },
-        series: byRtt(answer.rows.map((row) => ({ x: row.rttNs, y: row.launchAndWaitNs / 1e3 }))),
+        ...byRtt(
+          'launch and wait, µs',
+          answer.rows.map((row) => ({ x: row.rttNs, y: row.launchAndWaitNs / 1e3 })),
+        ),
       });
     case 'launch-rate':
       return linePlot({
         title,
         description: 'Launches a second by round trip.',
-        x: rtt,
-        y: { label: 'million launches a second' },
-        series: byRtt(answer.rows.map((row) => ({ x: row.rttNs, y: row.launchesPerS / 1e6 }))),
+        ...byRtt(
+          'million launches a second',
+          answer.rows.map((row) => ({ x: row.rttNs, y: row.launchesPerS / 1e6 })),
+        ),
       });
   }
 }
 
-/** One line with its points; `x` in ns. */
-function byRtt(rows: readonly { readonly x: number; readonly y: number }[]): LineSeries[] {
+/** One line with its points, both axes from 0 on; `x` in ns. */
+function byRtt(
+  label: string,
+  rows: readonly { readonly x: number; readonly y: number }[],
+): Pick<LinePlot, 'x' | 'y' | 'series'> {
   const points = rows.map(({ x, y }) => ({ x: x / 1e3, y })).toSorted((a, b) => a.x - b.x);
-  return [{ name: 'emulated', points, dots: 'too' }];
+  const mostX = Math.max(...points.map(({ x }) => x));
+  const mostY = Math.max(...points.map(({ y }) => y));
+  return {
+    x: { label: 'whole round trip, µs', domain: [0, 1.03 * mostX] },
+    y: { label, domain: [0, 1.05 * mostY] },
+    series: [{ name: 'emulated', points, dots: 'too' }],
+  };
 }
 
 function bandwidthSeries(rows: readonly BandwidthRow[]): LineSeries[] {

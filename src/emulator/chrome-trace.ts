@@ -48,7 +48,10 @@ export function detailWords({ link }: RunLog): string {
   const tracks = tracksOf(link);
   const gapNs = Math.max(...tracks.map(({ track }) => track.gapNs));
   const bursts = tracks.reduce((sum, { track }) => sum + track.count, 0);
-  return `${count(link.tlps)} TLPs in ${count(bursts)} bursts, those at most ${count(gapNs)} ns apart as one`;
+  return (
+    `${count(link.tlps)} TLPs at both ends of the path, in ${count(bursts)} bursts: those at most ` +
+    `${count(gapNs)} ns apart are one`
+  );
 }
 
 /** The trace, in pieces of whole lines. Times are µs since the run began; what was before is left out. */
