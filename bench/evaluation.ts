@@ -1,14 +1,15 @@
 /**
- * Every shared trace with a CPU side emulated natively and pooled, as the tables of docs/evaluation.md,
- * which it writes. `npm run bench -- evaluation [FOLDER]`; without FOLDER, `DXPU_DATA` or ../shared/data.
+ * Every shared trace with a CPU side emulated natively and pooled, as the tables of docs/evaluation.md
+ * and its pictures (docs/plots/evaluation-*.svg), which it writes. `npm run bench -- evaluation [FOLDER]`; without FOLDER, `DXPU_DATA` or ../shared/data.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type EmulateOptions, Emulator } from '#emulator/emulate';
 import { microbench } from '#emulator/microbench';
 import { termsOf } from '#perfmodel/terms';
 import { WorkloadModel } from '#perfmodel/workload-model';
 import { linkProfile, type LinkProfileInput } from '#pcie/link-profile';
 import type { Timeline } from '#trace/timeline';
+import { benchPlot, evaluationPlots } from './support/evaluation-plots.ts';
 import { ofSharedTraces } from './support/shared-traces.ts';
 
 const ADDED_US = [2, 3.7, 5.6, 20];
@@ -32,7 +33,33 @@ interface Row {
   readonly changed: readonly number[];
 }
 
+const MIB64 = 64 * 2 ** 20;
+const RTTS_NS = [1200, 2000, 4900, 6800, 10_000, 20_000];
+const usualLink = linkProfile({});
+const latencies = microbench('latency', usualLink, RTTS_NS);
+const rates = microbench('launch-rate', usualLink, RTTS_NS);
+const copies = microbench('bandwidth', usualLink, RTTS_NS);
+
 const { rows, refused } = await ofSharedTraces(rowOf);
+mkdirSync('docs/plots', { recursive: true });
+const plots = {
+  ...evaluationPlots({
+    traces: rows.map(({ name, estimates, changed }) => ({
+      name,
+      estimates,
+      changed: Object.fromEntries(
+        Object.keys(CHANGES).map((change, index) => [change, changed[index] ?? 0]),
+      ),
+    })),
+    addedUs: ADDED_US,
+    nativeUs: usualLink.nativeRttNs / 1e3,
+    usual: ADDED_US.indexOf(DEFAULT_NS / 1e3),
+  }),
+  ...benchPlot('latency', usualLink, latencies),
+  ...benchPlot('launch-rate', usualLink, rates),
+  ...benchPlot('bandwidth', usualLink, copies),
+};
+for (const [name, svg] of Object.entries(plots)) writeFileSync(`docs/plots/${name}.svg`, svg);
 const [before = ''] = readFileSync('docs/evaluation.md', 'utf8').split(BEGIN);
 writeFileSync('docs/evaluation.md', `${before}${BEGIN}\n\n${tables()}`);
 process.stdout.write(`docs/evaluation.md: ${rows.length} traces, ${refused.length} refused\n`);
@@ -68,6 +95,8 @@ function tables(): string {
     'more than 10 % of the overhead and 0.3 points away from the replay. *native* is the error of the',
     'native emulation against the recorded span.',
     '',
+    '![replay against emulation](plots/evaluation-agreement.svg)',
+    '',
     `| trace | native % | ${ADDED_US.map((us) => `${us} µs`).join(' | ')} |`,
     `| --- | ---: | ${ADDED_US.map(() => '---:').join(' | ')} |`,
     ...rows.map(({ name, nativeErrorPct, estimates }) => {
@@ -83,6 +112,10 @@ function tables(): string {
     '',
     'Emulated overhead in percent at whole round trips of 4.9 and 6.8 µs, whether it stays under 10 %, and',
     'what the overhead at 6.8 µs becomes when one thing is changed.',
+    '',
+    '![overhead by round trip](plots/evaluation-overhead.svg)',
+    '',
+    '![what each change leaves](plots/evaluation-changes.svg)',
     '',
     `| trace | 4.9 µs | 6.8 µs | under 10 % | ${Object.keys(CHANGES).join(' | ')} |`,
     `| --- | ---: | ---: | --- | ${Object.keys(CHANGES)
@@ -102,6 +135,12 @@ function tables(): string {
     '| --- | ---: | ---: | ---: | ---: |',
     ...microbenchRows(),
     '',
+    '![launch and wait](plots/evaluation-latency.svg)',
+    '',
+    '![launches](plots/evaluation-launch-rate.svg)',
+    '',
+    '![copies](plots/evaluation-bandwidth.svg)',
+    '',
     '## Not emulated',
     '',
     ...refused,
@@ -111,17 +150,13 @@ function tables(): string {
 }
 
 function microbenchRows(): string[] {
-  const rtts = [1200, 2000, 4900, 6800, 10_000, 20_000];
-  const profile = linkProfile({});
-  const latencies = microbench('latency', profile, rtts);
-  const rates = microbench('launch-rate', profile, rtts);
-  const copies = microbench('bandwidth', profile, rtts, {}, [64 * 2 ** 20]);
-  return rtts.map((rttNs, index) => {
+  const large = copies.filter(({ bytes }) => bytes === MIB64);
+  return RTTS_NS.map((rttNs, index) => {
     const cells = [
       ((latencies[index]?.launchAndWaitNs ?? 0) / 1e3).toFixed(2),
       ((rates[index]?.launchesPerS ?? 0) / 1e6).toFixed(2),
-      (copies[index]?.htodGbytesPerS ?? 0).toFixed(2),
-      (copies[index]?.dtohGbytesPerS ?? 0).toFixed(2),
+      (large[index]?.htodGbytesPerS ?? 0).toFixed(2),
+      (large[index]?.dtohGbytesPerS ?? 0).toFixed(2),
     ];
     return `| ${rttNs / 1e3} µs${rttNs === 1200 ? ', native' : ''} | ${cells.join(' | ')} |`;
   });

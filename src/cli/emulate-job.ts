@@ -61,8 +61,10 @@ async function runTraceJob(job: TraceJob, onStep: OnStep): Promise<TraceResult> 
   const timeline = await timelineOf(job.source, (share) => onStep('reading', share));
   try {
     return await emulated(name, timeline, job, onStep);
-  } catch (error) {
-    throw withTraceName(name, DxpuError.from(error));
+  } catch (thrown) {
+    const error = DxpuError.from(thrown);
+    // What is wrong with a file that is written is not of the trace.
+    throw error.details['file'] === undefined ? withTraceName(name, error) : error;
   }
 }
 

@@ -3,7 +3,7 @@ import { DxpuError } from '#base/errors';
 import type { Nanos } from '#base/units';
 import { AccelQueues } from '#host/accel-queues';
 import type { Task, TaskScope } from '#host/task';
-import type { LinkProfile } from '#pcie/link-profile';
+import { type LinkProfile, roundTripNs } from '#pcie/link-profile';
 import type { EmulatedSystem } from './emulated-system.ts';
 import { HostProgram } from './host-program.ts';
 import type { TlpCounts } from './tlp-probe.ts';
@@ -33,8 +33,9 @@ export interface RunOptions {
 }
 
 const DAY_NS = 24 * 3600e9;
-/** A function may take so long to appear. */
+/** A function may take so long to appear, and so many round trips: it is asked for all of its registers. */
 const APPEARS_WITHIN_NS = 10e9;
+const APPEARS_WITHIN_TRIPS = 1000;
 
 /**
  * Runs to the end. Throws what stopped it: `unavailable` when the device went away, `aborted` when a
@@ -52,7 +53,8 @@ export function runWorkload(
   let failure: unknown;
   let isOpen = false;
   function* open(): Task<AccelQueues> {
-    const fn = yield* system.hotPlug.waitForFunction(0, APPEARS_WITHIN_NS);
+    const patienceNs = APPEARS_WITHIN_NS + APPEARS_WITHIN_TRIPS * roundTripNs(profile);
+    const fn = yield* system.hotPlug.waitForFunction(0, patienceNs);
     scope = fn.scope;
     return yield* AccelQueues.open(soft, fn, {
       queues: Math.max(1, workload.queues.length),

@@ -186,6 +186,8 @@ function scale(axis: Axis): Plot.ScaleOptions {
     label: axis.label,
     type: axis.log === true ? 'log' : 'linear',
     labelArrow: 'none',
+    // Else what is below 1 has its unit's prefix: 20m.
+    ...(axis.log === true && (axis.domain?.[0] ?? 1) < 1 ? { tickFormat: '~g' } : {}),
     ...(axis.domain === undefined ? {} : { domain: [...axis.domain] }),
   };
 }
