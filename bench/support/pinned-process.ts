@@ -5,6 +5,11 @@ import type { Answer } from './protocol.ts';
 
 export const canPin = spawnSync('taskset', ['--version']).status === 0;
 
+/** Moves a process with all its threads to a core. */
+export function pinProcess(pid: number, cpu: number): void {
+  if (canPin) spawnSync('taskset', ['-a', '-c', '-p', String(cpu), String(pid)]);
+}
+
 export class PinnedProcess {
   readonly #child: ChildProcess;
 
@@ -14,6 +19,11 @@ export class PinnedProcess {
     this.#child = spawn(command[0] as string, [...command.slice(1), file], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
+  }
+
+  /** It moves to another core. */
+  pin(cpu: number): void {
+    pinProcess(this.#child.pid ?? 0, cpu);
   }
 
   ask<T extends Answer>(message: object): Promise<T> {

@@ -7,7 +7,8 @@ import { runChild } from '#vm/child-run';
 import type { GuestProgram } from '#vm/guest-initramfs';
 
 const SOURCES: Readonly<Record<string, readonly string[]>> = {
-  sgemm: ['sgemm.c', 'vfio-function.c'],
+  sgemm: ['sgemm.c', 'accel-channel.c', 'vfio-function.c'],
+  measure: ['measure.c', 'accel-channel.c', 'vfio-function.c'],
   fbdraw: ['fbdraw.c'],
 };
 /** Static: the guest has no libraries. Without contraction, so that fp32 rounds as the accelerator does. */

@@ -26,6 +26,8 @@ const LOOK_MS = 20;
 export class TestVm {
   /** At which a host proxy drives it. */
   readonly qmp: string;
+  /** A second one, for whoever has the VM. */
+  readonly toolQmp: string;
   /** The root ports of its slots, in order. */
   readonly ports: readonly string[];
   readonly #folder: string;
@@ -37,6 +39,7 @@ export class TestVm {
   private constructor(folder: string, qemu: ChildProcess, watchdogMs: number, ports: string[]) {
     this.#folder = folder;
     this.qmp = path.join(folder, 'host.qmp');
+    this.toolQmp = path.join(folder, 'tool.qmp');
     this.ports = ports;
     this.#qemu = qemu;
     this.#ended = new Promise((resolve) => {
@@ -61,7 +64,7 @@ export class TestVm {
       memoryMib: 768,
       cpus: 1,
       ports,
-      qmp: [path.join(folder, 'host.qmp')],
+      qmp: [path.join(folder, 'host.qmp'), path.join(folder, 'tool.qmp')],
       console: path.join(folder, 'console'),
       consoleLog: path.join(folder, 'console.log'),
       control: path.join(folder, 'control'),
@@ -91,6 +94,11 @@ export class TestVm {
       await vm.stop();
       throw error;
     }
+  }
+
+  /** Of QEMU. */
+  get pid(): number {
+    return this.#qemu.pid ?? 0;
   }
 
   /** All that the guest's serial console has shown. */

@@ -1,0 +1,268 @@
+/**
+ * A GPU node in a VM, behind the fabric and beside it: the same accelerator once in a box of a pool, bound to the
+ * VM, once served to the same QEMU by vfio-user without a fabric. Accesses and copies are the guest's own, timed by
+ * its clock. Blocks of both, and of the TLS echo that what the fabric adds is measured against, take turns.
+ */
+import { loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { createAuthority, issueCertificate } from '#identity/certificates';
+import type { PeerIdentity } from '#fabric/transport';
+import type { TlsCredentials } from '#identity/tls-identity';
+import { TestVm } from '#testkit/vm/test-vm';
+import { vmNeeds } from '#testkit/vm/vm-needs';
+import { type Figure, figure, median, type Pair, printFigures } from './support/figures.ts';
+import { canPin, PinnedProcess, pinProcess } from './support/pinned-process.ts';
+import { DirectDevice } from './support/vm-direct.ts';
+import { VmPool } from './support/vm-pool.ts';
+import type { ToVmSide } from './support/vm-side.ts';
+
+const HELP = `npm run bench -- vm [options]
+
+A GPU node in a VM, behind the fabric and beside it. bench/README.md tells what each figure is.
+
+  --output json   one JSON object, the last line of stdout
+  --blocks N      blocks of each latency and rate at each placement, 10 unless given
+  --plugs N       times each is plugged in and out, 3 unless given; 0 leaves them out
+  --accesses N    accesses a block, 2000 unless given
+  --mib N         copied a block and direction, 64 unless given
+  --only NAME     one placement: same-core or across-cores
+`;
+
+const GOAL = 1.5;
+const MIB = 2 ** 20;
+const MEMORY_BYTES = 64 * MIB;
+const WATCHDOG_MS = 1_800_000;
+const COMMAND_WITHIN_MS = 120_000;
+/** The buses behind the root ports, as firmware numbers them. */
+const FABRIC = '0000:01:00.0';
+const DIRECT = '0000:02:00.0';
+/** The guest has a core; the others may share one. What waits for an answer needs none. */
+const GUEST_CPU = 1;
+const PLACEMENTS = [
+  { name: 'same-core', host: 0, box: 0 },
+  { name: 'across-cores', host: 0, box: 1 },
+] as const;
+
+const { values: options } = parseArgs({
+  options: {
+    output: { type: 'string', default: 'text' },
+    blocks: { type: 'string', default: '10' },
+    plugs: { type: 'string', default: '3' },
+    accesses: { type: 'string', default: '2000' },
+    mib: { type: 'string', default: '64' },
+    only: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function count(option: 'blocks' | 'plugs' | 'accesses' | 'mib', least: number): number {
+  const value = Number(options[option]);
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  note(`--${option} is ${options[option]}: it must be a whole number from ${least}`);
+  process.exit(2);
+}
+
+interface AccessTimes {
+  readonly median: number;
+  /** A write, until it has reached the device. */
+  readonly landed: number;
+}
+
+interface Rates {
+  readonly htod: number;
+  readonly dtoh: number;
+}
+
+class Bench {
+  readonly #blocks = count('blocks', 1);
+  readonly #plugs = count('plugs', 0);
+  readonly #accesses = count('accesses', 100);
+  readonly #mib = count('mib', 4);
+  readonly #pool = new VmPool();
+  readonly #vm: TestVm;
+  readonly #direct: DirectDevice;
+  readonly #echoServer = new PinnedProcess('./vm-side.js', PLACEMENTS[0].box);
+  readonly #echoClient = new PinnedProcess('./vm-side.js', PLACEMENTS[0].host);
+  readonly figures: Figure[] = [];
+
+  constructor(vm: TestVm) {
+    this.#vm = vm;
+    this.#direct = new DirectDevice(vm, vm.ports[1] ?? '', this.#pool.state, PLACEMENTS[0].host);
+  }
+
+  async run(): Promise<void> {
+    pinProcess(this.#vm.pid, GUEST_CPU);
+    await this.#pool.start(this.#vm);
+    await this.#direct.start(MEMORY_BYTES);
+    await this.#startEcho();
+    this.#place(PLACEMENTS[0]);
+    note('a first bind');
+    await this.#pool.bind();
+    await this.#direct.add();
+    await this.#guest(DIRECT, 'there');
+    for (const placement of PLACEMENTS) {
+      if (options.only === undefined || options.only === placement.name)
+        await this.#measure(placement);
+    }
+    this.#place(PLACEMENTS[0]);
+    if (this.#plugs > 0) await this.#plugInAndOut();
+  }
+
+  async end(): Promise<void> {
+    this.#direct.stop();
+    this.#echoClient.stop();
+    this.#echoServer.stop();
+    await this.#vm.stop();
+    await this.#pool.end();
+  }
+
+  #place({ host, box }: (typeof PLACEMENTS)[number]): void {
+    this.#pool.pin('host', host);
+    this.#pool.pin('box', box);
+    this.#echoClient.pin(host);
+    this.#echoServer.pin(box);
+  }
+
+  async #startEcho(): Promise<void> {
+    const nowMs = Date.now();
+    const authority = await createAuthority('bench', nowMs);
+    const issue = async (identity: PeerIdentity): Promise<TlsCredentials> => {
+      const pair = await issueCertificate(authority, identity, { nowMs });
+      return { identity, ca: authority.certPem, cert: pair.certPem, key: pair.keyPem };
+    };
+    const box = await issue({ kind: 'box', id: 'echo' });
+    const host = await issue({ kind: 'host', id: 'echo' });
+    const listen = { op: 'listen', credentials: box } satisfies ToVmSide;
+    const { value: port } = await this.#echoServer.ask<{ value: number }>(listen);
+    await this.#echoClient.ask({ op: 'connect', credentials: host, port } satisfies ToVmSide);
+  }
+
+  async #guest<T>(bdf: string, words: string): Promise<T> {
+    return JSON.parse(await this.#vm.shell(`measure -d ${bdf} ${words}`, COMMAND_WITHIN_MS)) as T;
+  }
+
+  async #measure(placement: (typeof PLACEMENTS)[number]): Promise<void> {
+    this.#place(placement);
+    const read: Pair[] = [];
+    const write: Pair[] = [];
+    const landed: Pair[] = [];
+    const htod: Pair[] = [];
+    const dtoh: Pair[] = [];
+    const echoes: number[] = [];
+    // The first block of each warms the code and is not counted.
+    for (let block = -1; block < this.#blocks; block++) {
+      note(`${placement.name}, block ${block + 1} of ${this.#blocks}`);
+      const both = async <T>(words: string): Promise<{ value: T; baseline: T }> => {
+        const baseline = await this.#guest<T>(DIRECT, words);
+        return { value: await this.#guest<T>(FABRIC, words), baseline };
+      };
+      const reads = await both<AccessTimes>(`read ${this.#accesses}`);
+      const echo = { op: 'echo', rounds: this.#accesses } satisfies ToVmSide;
+      const { value: echoNs } = await this.#echoClient.ask<{ value: number }>(echo);
+      const writes = await both<AccessTimes>(`write ${this.#accesses}`);
+      const rates = await both<Rates>(`dma ${this.#mib}`);
+      if (block < 0) continue;
+      echoes.push(echoNs);
+      read.push(pairOf(reads, (times) => times.median));
+      write.push(pairOf(writes, (times) => times.median));
+      landed.push(pairOf(writes, (times) => times.landed));
+      htod.push(pairOf(rates, (rate) => rate.htod));
+      dtoh.push(pairOf(rates, (rate) => rate.dtoh));
+    }
+    const where = placement.name.replace('-', ' ');
+    const writeName = 'MMIO write, as the guest sees it';
+    this.figures.push(
+      figure(`MMIO read, ${where}`, 'ns', read),
+      added(`MMIO read, added by the fabric, against a TLS echo, ${where}`, read, echoes),
+      figure(`${writeName}, ${where}`, 'ns', write),
+      added(`${writeName}, added, against a TLS echo, ${where}`, write, echoes),
+      figure(`MMIO write, until it has landed, ${where}`, 'ns', landed),
+      figure(`DMA read (HtoD), ${where}`, 'B/s', htod),
+      figure(`DMA write (DtoH), ${where}`, 'B/s', dtoh),
+    );
+  }
+
+  /** Both are plugged in when it begins, and out when it ends. */
+  async #plugInAndOut(): Promise<void> {
+    const attached: Pair[] = [];
+    const seen: Pair[] = [];
+    const free: Pair[] = [];
+    const gone: Pair[] = [];
+    for (let round = 0; round <= this.#plugs; round++) {
+      note(`plugs, round ${round} of ${this.#plugs}`);
+      const fabricGone = this.#when(FABRIC, 'gone');
+      const unbindMs = Date.now();
+      const freeMs = await this.#pool.unbind();
+      const directGone = this.#when(DIRECT, 'gone');
+      const removeMs = Date.now();
+      await this.#direct.remove();
+      const removedMs = Date.now() - removeMs;
+      gone.push({ value: (await fabricGone) - unbindMs, baseline: (await directGone) - removeMs });
+      free.push({ value: freeMs, baseline: removedMs });
+      if (round === this.#plugs) break;
+      const fabricSeen = this.#when(FABRIC, 'there');
+      const attachedMs = await this.#pool.bind();
+      const fabricSeenMs = (await fabricSeen) - this.#pool.addedMs;
+      const directSeen = this.#when(DIRECT, 'there');
+      const addMs = Date.now();
+      await this.#direct.add();
+      const directSeenMs = (await directSeen) - addMs;
+      seen.push({ value: fabricSeenMs, baseline: directSeenMs });
+      attached.push({ value: attachedMs, baseline: directSeenMs });
+    }
+    this.figures.push(
+      figure('hot-add: device_add until the guest has it', 'ms', seen),
+      figure('hot-add: bind until attached, against device_add', 'ms', attached),
+      figure('hot-remove: unbind until the guest has let go, against device_del', 'ms', gone),
+      figure('hot-remove: unbind until free, against DEVICE_DELETED', 'ms', free),
+    );
+  }
+
+  /** The time of `Date.now` at which the guest says so. */
+  async #when(bdf: string, what: 'there' | 'gone'): Promise<number> {
+    await this.#guest(bdf, what);
+    return Date.now();
+  }
+}
+
+function pairOf<T>(both: { value: T; baseline: T }, of: (one: T) => number): Pair {
+  return { value: of(both.value), baseline: of(both.baseline) };
+}
+
+/** What the fabric adds: the difference of the medians, against the median of the echoes. */
+function added(name: string, pairs: readonly Pair[], echoes: readonly number[]): Figure {
+  const value =
+    median(pairs.map((pair) => pair.value)) - median(pairs.map((pair) => pair.baseline));
+  const baseline = median(echoes);
+  const ratio = value / baseline;
+  const goal = `ratio ≤ ${GOAL}: ${ratio <= GOAL ? 'holds' : 'missed'}`;
+  return { name, unit: 'ns', value, baseline, ratio, goal };
+}
+
+if (options.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+const needs = await vmNeeds();
+if (typeof needs === 'string') {
+  note(`vm: ${needs}`);
+  process.exit(1);
+}
+if (!canPin) note('taskset is not there: the processes are not pinned');
+note(
+  `others' load before: ${loadavg()
+    .map((load) => load.toFixed(2))
+    .join(' ')}`,
+);
+const bench = new Bench(await TestVm.start(needs, { slots: 2, watchdogMs: WATCHDOG_MS }));
+try {
+  await bench.run();
+} finally {
+  await bench.end();
+}
+printFigures('vm', bench.figures, options.output === 'json');
+process.exit(0);
