@@ -85,8 +85,11 @@ module.exports = {
     {
       name: 'testkit-in-tests-only',
       severity: 'error',
-      comment: 'Nothing but *.test.ts files, the rig of test/vm and soak runs may import testkit.',
-      from: { pathNot: ['^src/testkit/', '^soak/', '^test/vm/', TEST] },
+      comment:
+        'Nothing but *.test.ts files, the rig of test/vm, soak runs and the benchmark with a VM may import testkit.',
+      from: {
+        pathNot: ['^src/testkit/', '^soak/', '^test/vm/', '^bench/(?:support/)?vm\\b', TEST],
+      },
       to: { path: '^src/testkit/' },
     },
     {

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { createAuthority, issueCertificate } from '#identity/certificates';
 import type { PeerIdentity } from '#fabric/transport';
 import type { TlsCredentials } from '#identity/tls-identity';
+import { MonitoredVm } from '#testkit/vm/monitored-vm';
 import { TestVm } from '#testkit/vm/test-vm';
 import { vmNeeds } from '#testkit/vm/vm-needs';
 import { type Figure, figure, median, type Pair, printFigures } from './support/figures.ts';
@@ -83,15 +84,18 @@ class Bench {
   readonly #accesses = count('accesses', 100);
   readonly #mib = count('mib', 4);
   readonly #pool = new VmPool();
+  readonly #monitored: MonitoredVm;
   readonly #vm: TestVm;
   readonly #direct: DirectDevice;
   readonly #echoServer = new PinnedProcess('./vm-side.js', PLACEMENTS[0].box);
   readonly #echoClient = new PinnedProcess('./vm-side.js', PLACEMENTS[0].host);
   readonly figures: Figure[] = [];
 
-  constructor(vm: TestVm) {
-    this.#vm = vm;
-    this.#direct = new DirectDevice(vm, vm.ports[1] ?? '', this.#pool.state, PLACEMENTS[0].host);
+  constructor(vm: MonitoredVm) {
+    this.#monitored = vm;
+    this.#vm = vm.vm;
+    const [, rootPort = ''] = this.#vm.ports;
+    this.#direct = new DirectDevice(vm, rootPort, this.#pool.state, PLACEMENTS[0].host);
   }
 
   async run(): Promise<void> {
@@ -116,7 +120,7 @@ class Bench {
     this.#direct.stop();
     this.#echoClient.stop();
     this.#echoServer.stop();
-    await this.#vm.stop();
+    await this.#monitored.stop();
     await this.#pool.end();
   }
 
@@ -258,7 +262,9 @@ note(
     .map((load) => load.toFixed(2))
     .join(' ')}`,
 );
-const bench = new Bench(await TestVm.start(needs, { slots: 2, watchdogMs: WATCHDOG_MS }));
+const bench = new Bench(
+  new MonitoredVm(await TestVm.start(needs, { slots: 2, watchdogMs: WATCHDOG_MS })),
+);
 try {
   await bench.run();
 } finally {
