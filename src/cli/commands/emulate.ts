@@ -10,6 +10,7 @@ import { checkPlotted, checkTargets, type FileOptions, writeTargets } from '../a
 import type { EmulateResult, TraceJob, TraceResult } from '../emulate-job.ts';
 import { TracePrinter } from '../emulate-printer.ts';
 import { printNote, UsageError } from '../output.ts';
+import { ownFile } from '../own-file.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { type AnswerFormat, version } from '../program-options.ts';
 import { traceName, traceSources } from '../trace-source.ts';
@@ -174,5 +175,5 @@ function nameOf(jobs: readonly TraceJob[], index: number): string {
 }
 
 export function newWorker(): WorkerLike {
-  return new Worker(new URL('../emulate-worker.js', import.meta.url));
+  return new Worker(ownFile('emulate-worker.js'));
 }
