@@ -40,6 +40,8 @@ import {
 const SOCKADDR_BYTES = 110;
 const MAX_PATH_BYTES = 107;
 const BACKLOG = 8;
+/** The replies to most accesses, and to nearly all else. */
+const SHORT_BYTES = 64;
 /** How long not to accept when this process has no descriptor left. */
 const NO_FDS_PAUSE_MS = 100;
 const TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
@@ -112,6 +114,8 @@ class Connection implements UnixFdSocket {
   readonly #fd: number;
   readonly #in = new MessageHeader();
   readonly #out = new MessageHeader();
+  /** Short messages go from here: the address of each would take longer to find than a copy. */
+  readonly #short = new Uint8Array(new ArrayBuffer(SHORT_BYTES));
   #poll: Poll | undefined;
   #closed = false;
   fdsLost = false;
@@ -148,7 +152,14 @@ class Connection implements UnixFdSocket {
     assert(offset < bytes.length && fds.length <= MAX_FDS && !this.#closed, 'something to send');
     const header = this.#out;
     const length = 16 + 4 * fds.length;
-    header.point(bytes, offset, bytes.length - offset, fds.length === 0 ? 0 : length);
+    const count = bytes.length - offset;
+    const controlBytes = fds.length === 0 ? 0 : length;
+    if (count <= SHORT_BYTES) {
+      for (let at = 0; at < count; at++) this.#short[at] = bytes[offset + at] as number;
+      header.point(this.#short, 0, count, controlBytes);
+    } else {
+      header.point(bytes, offset, count, controlBytes);
+    }
     if (fds.length > 0) {
       const { view } = header;
       view.setUint32(MessageHeader.CONTROL, length, true);

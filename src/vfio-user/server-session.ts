@@ -107,6 +107,11 @@ export class ServerSession implements ChannelUser, Timed {
     return this.#memory.map.regions();
   }
 
+  /** A processor of a VM does nothing else while it reads. */
+  endsTurn(bytes: Uint8Array): boolean {
+    return bytes[2] === Command.REGION_READ && bytes[3] === 0;
+  }
+
   message(now: Nanos, bytes: Uint8Array, fds: readonly number[], fdsLost: boolean): void {
     const message = parseMessage(bytes);
     this.#messages++;
