@@ -37,6 +37,8 @@ const COMMAND_WITHIN_MS = 120_000;
 /** The buses behind the root ports, as firmware numbers them. */
 const FABRIC = '0000:01:00.0';
 const DIRECT = '0000:02:00.0';
+/** About as long as QEMU takes between two accesses, while host and box have nothing to do. */
+const PAUSE_US = 150;
 /** The guest has a core; the others may share one. What waits for an answer needs none. */
 const GUEST_CPU = 1;
 const PLACEMENTS = [
@@ -157,6 +159,7 @@ class Bench {
     const htod: Pair[] = [];
     const dtoh: Pair[] = [];
     const echoes: number[] = [];
+    const paced: number[] = [];
     // The first block of each warms the code and is not counted.
     for (let block = -1; block < this.#blocks; block++) {
       note(`${placement.name}, block ${block + 1} of ${this.#blocks}`);
@@ -165,12 +168,13 @@ class Bench {
         return { value: await this.#guest<T>(FABRIC, words), baseline };
       };
       const reads = await both<AccessTimes>(`read ${this.#accesses}`);
-      const echo = { op: 'echo', rounds: this.#accesses } satisfies ToVmSide;
-      const { value: echoNs } = await this.#echoClient.ask<{ value: number }>(echo);
+      const echoNs = await this.#echo(0);
+      const pacedNs = await this.#echo(PAUSE_US);
       const writes = await both<AccessTimes>(`write ${this.#accesses}`);
       const rates = await both<Rates>(`dma ${this.#mib}`);
       if (block < 0) continue;
       echoes.push(echoNs);
+      paced.push(pacedNs);
       read.push(pairOf(reads, (times) => times.median));
       write.push(pairOf(writes, (times) => times.median));
       landed.push(pairOf(writes, (times) => times.landed));
@@ -181,13 +185,19 @@ class Bench {
     const writeName = 'MMIO write, as the guest sees it';
     this.figures.push(
       figure(`MMIO read, ${where}`, 'ns', read),
-      added(`MMIO read, added by the fabric, against a TLS echo, ${where}`, read, echoes),
+      added(`MMIO read, added by the fabric, against a TLS echo, ${where}`, read, echoes, GOAL),
+      added(`MMIO read, added, against a TLS echo after a pause, ${where}`, read, paced),
       figure(`${writeName}, ${where}`, 'ns', write),
-      added(`${writeName}, added, against a TLS echo, ${where}`, write, echoes),
+      added(`${writeName}, added, against a TLS echo, ${where}`, write, echoes, GOAL),
       figure(`MMIO write, until it has landed, ${where}`, 'ns', landed),
       figure(`DMA read (HtoD), ${where}`, 'B/s', htod),
       figure(`DMA write (DtoH), ${where}`, 'B/s', dtoh),
     );
+  }
+
+  async #echo(pauseUs: number): Promise<number> {
+    const echo = { op: 'echo', rounds: this.#accesses, pauseUs } satisfies ToVmSide;
+    return (await this.#echoClient.ask<{ value: number }>(echo)).value;
   }
 
   /** Both are plugged in when it begins, and out when it ends. */
@@ -238,13 +248,21 @@ function pairOf<T>(both: { value: T; baseline: T }, of: (one: T) => number): Pai
 }
 
 /** What the fabric adds: the difference of the medians, against the median of the echoes. */
-function added(name: string, pairs: readonly Pair[], echoes: readonly number[]): Figure {
+function added(
+  name: string,
+  pairs: readonly Pair[],
+  echoes: readonly number[],
+  atMost?: number,
+): Figure {
   const value =
     median(pairs.map((pair) => pair.value)) - median(pairs.map((pair) => pair.baseline));
   const baseline = median(echoes);
   const ratio = value / baseline;
-  const goal = `ratio ≤ ${GOAL}: ${ratio <= GOAL ? 'holds' : 'missed'}`;
-  return { name, unit: 'ns', value, baseline, ratio, goal };
+  const goal =
+    atMost === undefined
+      ? {}
+      : { goal: `ratio ≤ ${atMost}: ${ratio <= atMost ? 'holds' : 'missed'}` };
+  return { name, unit: 'ns', value, baseline, ratio, ...goal };
 }
 
 if (options.help) {

@@ -18,9 +18,12 @@ export type ToVmSide =
   | { readonly op: 'serve'; readonly path: string; readonly memoryBytes: number }
   | { readonly op: 'listen'; readonly credentials: TlsCredentials }
   | { readonly op: 'connect'; readonly credentials: TlsCredentials; readonly port: number }
-  | { readonly op: 'echo'; readonly rounds: number };
+  /** `pauseUs`: how long the client sleeps before each. */
+  | { readonly op: 'echo'; readonly rounds: number; readonly pauseUs: number };
 
 let client: RawClient | undefined;
+/** Nobody wakes who waits for it. */
+const never = new Int32Array(new SharedArrayBuffer(4));
 
 async function handle(message: ToVmSide): Promise<Answer> {
   switch (message.op) {
@@ -41,7 +44,12 @@ async function handle(message: ToVmSide): Promise<Answer> {
     case 'echo': {
       if (client === undefined) throw new Error('not connected');
       const took: number[] = [];
-      await client.echo(message.rounds, (ns) => took.push(ns));
+      const { rounds, pauseUs } = message;
+      if (pauseUs === 0) await client.echo(rounds, (ns) => took.push(ns));
+      for (let round = 0; pauseUs > 0 && round < rounds; round++) {
+        Atomics.wait(never, 0, 0, pauseUs / 1000);
+        await client.echo(1, (ns) => took.push(ns));
+      }
       return { value: median(took) };
     }
   }
