@@ -28,6 +28,13 @@ export class TimerDriver {
   readonly #machine: Timed;
   #armedForNs = Infinity;
   #cancel: (() => void) | undefined;
+  /** Made once: a machine is woken often. */
+  readonly #fire = (now: Nanos): void => {
+    this.#cancel = undefined;
+    this.#armedForNs = Infinity;
+    this.#machine.tick(now);
+    this.update();
+  };
 
   constructor(clock: Clock, machine: Timed) {
     this.#clock = clock;
@@ -40,12 +47,7 @@ export class TimerDriver {
     if (deadlineNs >= this.#armedForNs) return;
     this.#cancel?.();
     this.#armedForNs = deadlineNs;
-    this.#cancel = this.#clock.at(deadlineNs as Nanos, (now) => {
-      this.#cancel = undefined;
-      this.#armedForNs = Infinity;
-      this.#machine.tick(now);
-      this.update();
-    });
+    this.#cancel = this.#clock.at(deadlineNs as Nanos, this.#fire);
   }
 
   stop(): void {

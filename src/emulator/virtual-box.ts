@@ -28,6 +28,8 @@ export class VirtualBox {
   readonly links: BoxLinks;
   readonly #clock: VirtualClock;
   readonly #driver: TimerDriver;
+  /** When the links are due, as of the last time the timer was set. */
+  #linksNs = Infinity;
   #dead = false;
 
   constructor(clock: VirtualClock, options: VirtualBoxOptions) {
@@ -41,10 +43,14 @@ export class VirtualBox {
       ...(options.link === undefined ? {} : { options: options.link }),
     });
     const machine: Timed = {
-      nextDeadlineNs: () => Math.min(this.proxy.nextDeadlineNs(), this.links.nextDeadlineNs()),
+      nextDeadlineNs: () => {
+        this.#linksNs = this.links.nextDeadlineNs();
+        return Math.min(this.proxy.nextDeadlineNs(), this.#linksNs);
+      },
       tick: (now) => {
         this.proxy.tick(now);
-        this.links.tick(now);
+        // Whatever moved it was followed by a `settle`.
+        if (this.#linksNs <= now) this.links.tick(now);
         this.proxy.flush(now);
       },
     };

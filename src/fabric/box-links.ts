@@ -53,6 +53,8 @@ export class BoxLinks implements Timed {
   readonly #connectionOwner: ConnectionOwner;
   readonly #sessionOwner: SessionOwner;
   readonly #hosts = new Map<string, Known>();
+  /** Those of all hosts, in the same order: gone through at each turn. */
+  #sessions: readonly Session[] = [];
   /** Connections whose HELLO has not come. */
   readonly #pending = new Set<Connection>();
   /** Peers that were refused for too many of those, until they have none: each is reported once. */
@@ -79,7 +81,7 @@ export class BoxLinks implements Timed {
         this.#report(now, session.peer, `connection lost, resuming: ${reason}`),
       sessionEnded: (now, session, reason) => {
         const known = this.#hosts.get(session.peer.id);
-        if (known?.session === session) known.session = undefined;
+        if (known?.session === session) this.#setSession(known, undefined);
         this.#report(now, session.peer, `session ended: ${reason}`);
       },
     };
@@ -120,9 +122,11 @@ export class BoxLinks implements Timed {
 
   nextDeadlineNs(): number {
     let nextNs = Infinity;
-    for (const { session } of this.#hosts.values()) {
-      if (session !== undefined) nextNs = Math.min(nextNs, session.nextDeadlineNs());
+    for (const session of this.#sessions) {
+      const sessionNs = session.nextDeadlineNs();
+      if (sessionNs < nextNs) nextNs = sessionNs;
     }
+    if (this.#pending.size === 0) return nextNs;
     for (const { openedAtNs } of this.#pending) {
       nextNs = Math.min(nextNs, openedAtNs + this.#options.handshakeTimeoutNs);
     }
@@ -130,7 +134,8 @@ export class BoxLinks implements Timed {
   }
 
   tick(now: Nanos): void {
-    for (const { session } of this.#hosts.values()) session?.tick(now);
+    for (const session of this.#sessions) session.tick(now);
+    if (this.#pending.size === 0) return;
     for (const connection of this.#pending) {
       if (now < connection.openedAtNs + this.#options.handshakeTimeoutNs) continue;
       this.#noLongerPending(connection);
@@ -228,11 +233,16 @@ export class BoxLinks implements Timed {
       this.#refuse(now, connection, EndCode.PROTOCOL, wrong);
       return;
     }
-    known.session = session;
+    this.#setSession(known, session);
     session.tap = this.#tap;
     this.#acknowledge(now, connection, session, false);
     user.linkUp(now, session);
     session.start(now);
+  }
+
+  #setSession(known: Known, session: Session | undefined): void {
+    known.session = session;
+    this.#sessions = [...this.#hosts.values()].flatMap((host) => host.session ?? []);
   }
 
   #acknowledge(now: Nanos, connection: Connection, session: Session, resume: boolean): void {

@@ -154,7 +154,8 @@ export class ReceiveCredits {
 
   /** `granted` has been put into a frame. */
   advertise(): void {
-    this.#advertised.set(this.granted);
+    // As quick as can be: `set` takes longer for six numbers.
+    for (let index = 0; index < 6; index++) this.#advertised[index] = this.granted[index] as number;
   }
 
   /** Whether the peer knows less than is granted by half a window of some kind. */

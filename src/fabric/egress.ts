@@ -18,10 +18,9 @@ import { SendCredits } from './credits.ts';
 import {
   ENTRY_HEADER_BYTES,
   EntryKind,
-  FrameType,
   SESSION_HEADER_BYTES,
+  writeDataHeader,
   writeEntryHeader,
-  writeSessionHeader,
 } from './frame.ts';
 import type { LinkCounters } from './link-counters.ts';
 import { type LinkFaults, type LinkOptions, type LinkTap, TapDirection } from './link-options.ts';
@@ -31,7 +30,6 @@ import { ReplayBuffer } from './replay-buffer.ts';
 /** Header of 4 DW and ECRC: what an encoded TLP may add to its payload. */
 const MOST_HEADER_BYTES = 20;
 const WITH_DATA = 0x40;
-const NO_LIMITS = new Uint32Array(6);
 
 export interface EgressSink {
   /** A full frame has been sealed: send it if the transport can take it. */
@@ -190,17 +188,7 @@ export class Egress implements CreditGate {
     if (this.#openEntries === 0) return;
     const replay = this.replay;
     const length = this.#openBytes;
-    const at = replay.openOffset;
-    writeSessionHeader(
-      replay.view,
-      at,
-      FrameType.DATA,
-      this.#openEntries,
-      length,
-      replay.next,
-      0,
-      NO_LIMITS,
-    );
+    writeDataHeader(replay.view, replay.openOffset, this.#openEntries, length, replay.next);
     replay.seal(length);
     this.#openBytes = 0;
     this.#openEntries = 0;

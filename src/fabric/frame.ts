@@ -235,6 +235,19 @@ function checkEntries(view: DataView, from: number, end: number, count: number):
   return at === end ? FrameDecode.OK : FrameDecode.ENTRY;
 }
 
+/** Header of a DATA frame at `at`, but for what `refreshSessionHeader` writes when it goes. */
+export function writeDataHeader(
+  view: DataView,
+  at: number,
+  entries: number,
+  length: number,
+  sequence: number,
+): void {
+  view.setUint32(at, ((FRAME_MAGIC << 24) | (FrameType.DATA << 16) | entries) >>> 0);
+  view.setUint32(at + 4, length);
+  view.setUint32(at + 8, sequence);
+}
+
 /** Header of a session frame at `at`. `limits` are what the receiver of this frame may send up to. */
 export function writeSessionHeader(
   view: DataView,

@@ -4,6 +4,8 @@ import type { LinkPort } from './link-user.ts';
 /** The peers of a proxy, each with its one session. */
 export class Peers<P extends { readonly link: LinkPort }> {
   readonly #byId = new Map<string, P>();
+  /** The same, to go through at the end of each turn. */
+  #list: readonly P[] = [];
   #last: P | undefined;
 
   /** Whose session `link` is: asked for each TLP, and mostly for the same. */
@@ -21,10 +23,12 @@ export class Peers<P extends { readonly link: LinkPort }> {
 
   add(peer: P): void {
     this.#byId.set(peer.link.peer.id, peer);
+    this.#list = [...this.#byId.values()];
   }
 
   remove(peer: P): void {
     this.#byId.delete(peer.link.peer.id);
+    this.#list = [...this.#byId.values()];
     this.#last = undefined;
   }
 
@@ -33,6 +37,6 @@ export class Peers<P extends { readonly link: LinkPort }> {
   }
 
   flush(now: Nanos): void {
-    for (const peer of this) peer.link.flush(now);
+    for (const { link } of this.#list) link.flush(now);
   }
 }
