@@ -5,14 +5,16 @@ import { type Outcome, runJobs } from './worker-pool.ts';
 /** Real threads: they double a number, fail, report, run for ever, or die, as the job says. */
 const CODE = `
 const { parentPort } = require('node:worker_threads');
-parentPort.on('message', ({ value, how, waitMs }) => {
+parentPort.on('message', ({ value, how, gate }) => {
   if (how === 'die') process.exit(3);
   if (how === 'throw') throw new Error('lost its way');
   if (how === 'loop') for (;;) ;
   parentPort.postMessage({ kind: 'progress', step: 'doubling', share: 0.5 });
-  setTimeout(() => parentPort.postMessage(how === 'fail'
+  // Until the others have ended.
+  if (gate !== undefined) Atomics.wait(new Int32Array(gate), 0, 0);
+  parentPort.postMessage(how === 'fail'
     ? { kind: 'failed', error: { code: 'not_found', message: 'no ' + value, details: { value } } }
-    : { kind: 'done', result: 2 * value }), waitMs ?? 0);
+    : { kind: 'done', result: 2 * value });
 });`;
 const start = (): Worker => new Worker(CODE, { eval: true });
 
@@ -31,10 +33,15 @@ describe('the worker pool', () => {
   it('tells outcomes in the order of the jobs, whichever ends first', async () => {
     const ended: number[] = [];
     const outcomes: number[] = [];
-    await runJobs<number>([{ value: 1, waitMs: 100 }, { value: 2 }, { value: 3 }], {
+    const gate = new SharedArrayBuffer(4);
+    await runJobs<number>([{ value: 1, gate }, { value: 2 }, { value: 3 }], {
       workers: 2,
       start,
-      onEnd: (job) => ended.push(job),
+      onEnd: (job) => {
+        if (ended.push(job) < 2) return;
+        Atomics.store(new Int32Array(gate), 0, 1);
+        Atomics.notify(new Int32Array(gate), 0);
+      },
       onOutcome: (job, outcome) => outcomes.push(job, 'result' in outcome ? outcome.result : -1),
     });
     expect(ended.at(-1)).toBe(0);
@@ -74,15 +81,12 @@ describe('the worker pool', () => {
 
   it('ends at once when told to, busy workers too', async () => {
     const stop = new AbortController();
-    const outcomes = await told(
-      [{ value: 1 }, { value: 2, waitMs: 0, how: 'loop' }, { value: 3 }],
-      {
-        workers: 1,
-        signal: stop.signal,
-        // The first reports; the second never does.
-        onProgress: () => setTimeout(() => stop.abort(), 200),
-      },
-    );
+    const outcomes = await told([{ value: 1 }, { value: 2, how: 'loop' }, { value: 3 }], {
+      workers: 1,
+      signal: stop.signal,
+      // The first reports; the second never does.
+      onProgress: () => setTimeout(() => stop.abort(), 200),
+    });
     expect(outcomes.map(([job]) => job)).toEqual([0]);
   });
 
