@@ -199,11 +199,11 @@ export class FaultWorld implements TroubledWorld, World<Invariant, WorldCounts> 
     for (let left = this.plan.faults; left > 0; left--) {
       // At any step: a few steps on, or many; or after a time, in which windows and timeouts pass.
       if (prng.chance(0.7)) this.#goOn(Math.floor(5 * 150 ** prng.float()), 1e9);
-      else this.#goOn(1000, 6e9 * prng.float());
+      else this.#goOn(400, 6e9 * prng.float());
       if (this.oracle.violation !== undefined) return;
       this.#trouble.make();
     }
-    if (prng.chance(0.5)) this.#goOn(1000, 6e9 * prng.float());
+    if (prng.chance(0.5)) this.#goOn(400, 6e9 * prng.float());
   }
 
   /** Lets so many steps happen, or so much time pass, with mischief in between. */
