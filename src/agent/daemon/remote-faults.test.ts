@@ -4,7 +4,7 @@ import { setMemoryRead } from '#pcie/split';
 import { CompletionStatus, Tlp } from '#pcie/tlp';
 import { RemoteRig } from '#testkit/remote-rig';
 import type { Alter } from '#testkit/served-in-process';
-import { ExampleDevice, ExampleRegister } from '#testkit/vfio-user-device';
+import { DMA_TO_GUEST, ExampleDevice, ExampleRegister } from '#testkit/vfio-user-device';
 import { encodeDmaRead } from '#vfio-user/dma-access';
 import { Command, isReply } from '#vfio-user/message';
 
@@ -73,6 +73,22 @@ describe('a device that dies', () => {
     use(rig);
     // Nothing of before: BARs, Command and bus number are as after a reset.
     expect(rig.served.connections).toBe(2);
+  });
+
+  it('answers those, too, whose answers wait behind writes that cannot leave', () => {
+    const { rig } = ready();
+    const { host } = rig;
+    host.postedCredits = 0;
+    host.write32(BAR0 + ExampleRegister.DMA_ADDRESS + 4, 1);
+    host.write32(BAR0 + ExampleRegister.DMA_LENGTH, 64);
+    host.write32(BAR0 + ExampleRegister.COMMAND, DMA_TO_GUEST);
+    ask(rig, ExampleRegister.ID);
+    rig.served.kill();
+    rig.run();
+    expect(statuses(rig)).toEqual([CompletionStatus.UR]);
+    host.postedCredits = Infinity;
+    host.resume();
+    expect(statuses(rig)).toEqual([]);
   });
 
   it('leaves no descriptor behind, however often', () => {
