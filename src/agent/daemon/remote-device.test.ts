@@ -18,7 +18,9 @@ import {
   STATUS_DONE,
   STATUS_ERROR,
 } from '#testkit/vfio-user-device';
+import { IRQ_MSI } from '#vfio-user/irq-info';
 import { Errno } from '#vfio-user/refusal';
+import { REGION_CONFIG } from '#vfio-user/region-info';
 
 const BAR0 = 0xe000_0000;
 const BAR2 = 0x40_0000_0000;
@@ -289,6 +291,20 @@ describe('interrupts', () => {
     rig.host.configWrite(4, 2, 3);
     rig.host.write32(BAR0 + ExampleRegister.RAISE, 0);
     expect(rig.host.interrupts.length).toBe(3);
+  });
+
+  it('by MSI have somewhere to go before the function hears that it may send them', () => {
+    const { rig, model } = ready();
+    const write = model.write.bind(model);
+    model.write = (now, access) => {
+      write(now, access);
+      // Message Control of the capability at 40h, in its upper half.
+      if (access.region === REGION_CONFIG && access.offset === 0x42) {
+        model.client?.trigger(IRQ_MSI, 0);
+      }
+    };
+    enableMsi(rig);
+    expect(rig.host.interrupts).toEqual([0x40]);
   });
 
   it('by INTx are messages: up when it fires, down with the next access, up while it lasts', () => {

@@ -171,6 +171,22 @@ describe('between two users', () => {
     expect(model.config.read32(4) & 7).toBe(0);
   });
 
+  it('it has been told to be still before it is reset', () => {
+    const { rig, model } = ready();
+    // Message Control of the MSI capability at 40h.
+    rig.host.configWrite(0x40, 1 << 16, 4);
+    expect(model.config.read32(0x40) & (1 << 16)).not.toBe(0);
+    let seen: number[] = [];
+    const reset = model.reset.bind(model);
+    model.reset = (now, access) => {
+      seen = [model.config.read32(4) & 7, model.config.read32(0x40) & (1 << 16)];
+      reset(now, access);
+    };
+    rig.device.reset(rig.clock.now());
+    rig.run();
+    expect(seen).toEqual([0, 0]);
+  });
+
   it('what the first asked for is answered to nobody', () => {
     const { rig, model } = ready();
     ask(rig, ExampleRegister.HOLD);
