@@ -42,6 +42,15 @@ describe('dxpu up', () => {
     expect(stdout).toContain('GPU nodes  4 of 4 free');
   });
 
+  it.skipIf(process.platform !== 'linux')('loads koffi for none of them', () => {
+    // What a box needs for devices of other processes, and a host for a VM.
+    for (const name of ['box-b1', 'host-h1']) {
+      const maps = readFileSync(`/proc/${pool.pid(name)}/maps`, 'utf8');
+      expect(maps).toContain('[heap]');
+      expect(maps).not.toContain('koffi');
+    }
+  });
+
   it('again starts nothing, and takes no other sizes', async () => {
     const pid = pool.pid('box-b1');
     const again = await pool.up('--gpus', '2');
