@@ -204,12 +204,15 @@ it('shows the next client nothing of the one before', async () => {
   expect(await client.readRegion(2, 0, 4)).toEqual(new Uint8Array(4));
 });
 
-it('resets as a power-on does', async () => {
+it('resets as a power-on does, and wipes its memory', async () => {
   await serve({ kind: 'bochs-display', options: { uuid: UUID } });
   await setConfig(0x04, word(2));
   await setConfig(0x10, word(0xe000_0000));
+  await client.writeRegion(0, 4096, Uint8Array.of(1, 2, 3, 4));
   await client.reset();
   expect((await config(0x04)) & 0xffff).toBe(0);
   // 64-bit and prefetchable, at no address.
   expect(await config(0x10)).toBe(0x0000_000c);
+  await setConfig(0x04, word(2));
+  expect(await client.readRegion(0, 4096, 4)).toEqual(new Uint8Array(4));
 });
