@@ -17,16 +17,15 @@ import { completeWithoutData } from '#pcie/completion';
 import type { DeviceIdentity, DevicePort, Outage } from '#pcie/device';
 import { isAnswered } from '#pcie/endpoint-errors';
 import { CompletionStatus, FlowClass, resetTlp, Tlp, TlpKind } from '#pcie/tlp';
-import { DEFAULT_CLIENT_OPTIONS, type DeviceDescription } from '#vfio-user/client-options';
+import type { DeviceDescription } from '#vfio-user/client-options';
 import { ClientSession } from '#vfio-user/client-session';
 import type { FdOperations } from '#vfio-user/fd-operations';
 import type { ChannelUser, PeerPort } from '#vfio-user/message-channel';
-import { Command } from '#vfio-user/message';
-import { Errno, type Refusal } from '#vfio-user/refusal';
 import { RemoteDma } from './remote-dma.ts';
 import { changeOf, type RemoteBar, type RemoteFunction } from './remote-function.ts';
-import { openFunction } from './remote-opening.ts';
+import { isUntrue, openFunction, REMOTE_SETTINGS } from './remote-opening.ts';
 import { RemoteResponder } from './remote-responder.ts';
+import { RetryPause } from './retry-pause.ts';
 
 /** Ways to the process that serves the device. */
 export interface RemoteSocket {
@@ -42,20 +41,14 @@ export interface RemoteDeviceOptions {
   /** Default: vendor and device ID. */
   readonly model?: string | undefined;
   readonly clock: Clock;
-  /** An answer that takes longer is none, and the device is given up. Default 3000: below a host's 4 s. */
-  readonly requestTimeoutMs?: number;
   /** What it has caused outside of a call is to be sent, and `nextDeadlineNs` may have moved. */
   readonly onWork: () => void;
   /** `outage` has changed. */
   readonly onChanged: (now: Nanos) => void;
 }
 
-const REQUEST_TIMEOUT_MS = 3000;
 const FIRST_RETRY_NS = 100e6;
 const LAST_RETRY_NS = 5e9;
-/** What the device may ask for at once: so much of it is kept in memory here. */
-const MAX_PENDING_DMA = 64;
-const MAX_DATA_BYTES = 256 * 1024;
 
 export class RemoteDevice implements DeviceModel {
   readonly #options: RemoteDeviceOptions;
@@ -72,9 +65,7 @@ export class RemoteDevice implements DeviceModel {
   #reason = 'nobody has connected to it yet';
   /** Somebody has sent it something since its last reset. */
   #isUsed = false;
-  #retryAtNs = Infinity;
-  #retryNs = FIRST_RETRY_NS;
-  #readyAtNs = 0;
+  readonly #retry = new RetryPause(FIRST_RETRY_NS, LAST_RETRY_NS);
   /** Of `outage`, as last told. */
   #told: string | undefined;
 
@@ -125,14 +116,14 @@ export class RemoteDevice implements DeviceModel {
   /** From here on it connects, and connects again. */
   start(now: Nanos, socket: RemoteSocket): void {
     this.#socket = socket;
-    this.#retryAtNs = now;
+    this.#retry.atNs = now;
     this.#options.onWork();
   }
 
   /** There is no way to it on this machine. */
   giveUp(now: Nanos, reason: string): void {
     this.#socket = undefined;
-    this.#retryAtNs = Infinity;
+    this.#retry.atNs = Infinity;
     this.#reason = reason;
     this.#session?.disconnect(now, reason);
     this.#tell(now);
@@ -189,14 +180,14 @@ export class RemoteDevice implements DeviceModel {
   scrub(): void {}
 
   nextDeadlineNs(): number {
-    const sessionNs = this.#session?.nextDeadlineNs() ?? this.#retryAtNs;
+    const sessionNs = this.#session?.nextDeadlineNs() ?? this.#retry.atNs;
     return Math.min(sessionNs, this.#dma.nextDeadlineNs());
   }
 
   tick(now: Nanos): void {
     this.#session?.tick(now);
     this.#dma.tick(now);
-    if (this.#session === undefined && now >= this.#retryAtNs) this.#connect(now);
+    if (this.#session === undefined && now >= this.#retry.atNs) this.#connect(now);
   }
 
   stop(now: Nanos): void {
@@ -206,7 +197,7 @@ export class RemoteDevice implements DeviceModel {
   #connect(now: Nanos): void {
     const socket = this.#socket;
     if (socket === undefined) return;
-    this.#retryAtNs = Infinity;
+    this.#retry.atNs = Infinity;
     let port: ReturnType<RemoteSocket['open']>;
     try {
       port = socket.open();
@@ -221,11 +212,10 @@ export class RemoteDevice implements DeviceModel {
       fds: socket.fds,
       memory: this.#dma,
       settings: {
-        ...DEFAULT_CLIENT_OPTIONS,
-        requestTimeoutMs: this.#options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
-        maxPendingDma: MAX_PENDING_DMA,
-        maxDataXferBytes: MAX_DATA_BYTES,
-        onRefused: (then, command, refused) => this.#judge(then, session, command, refused),
+        ...REMOTE_SETTINGS,
+        onRefused: (then, command, refused) => {
+          if (isUntrue(command, refused)) session.disconnect(then, refused.reason);
+        },
       },
       deadlineMoved: () => {},
       onReady: (then, description) => this.#described(then, session, description),
@@ -259,17 +249,10 @@ export class RemoteDevice implements DeviceModel {
       });
       this.#isResetting = false;
       this.#isUsed = false;
-      this.#readyAtNs = then;
+      this.#retry.worked(then);
       this.#responder.begin(then);
       if (this.#session === session) this.#tell(then);
     });
-  }
-
-  /** A device that asks for memory nobody has lent, or in words that mean nothing, is not to be trusted. */
-  #judge(now: Nanos, session: ClientSession, command: number, refused: Refusal): void {
-    if (command !== Command.DMA_READ && command !== Command.DMA_WRITE) return;
-    if (refused.errno === Errno.EBUSY) return;
-    session.disconnect(now, refused.reason);
   }
 
   #ended(now: Nanos, session: ClientSession, reason: string): void {
@@ -282,16 +265,11 @@ export class RemoteDevice implements DeviceModel {
     this.#isResetting = false;
     this.#dma.reset(now);
     if (this.#socket !== undefined) this.#reason = reason;
-    const hasLasted = responder !== undefined && now - this.#readyAtNs >= LAST_RETRY_NS;
-    if (hasLasted) this.#retryNs = FIRST_RETRY_NS;
     this.#away(now);
   }
 
   #away(now: Nanos): void {
-    if (this.#socket !== undefined) {
-      this.#retryAtNs = now + this.#retryNs;
-      this.#retryNs = Math.min(2 * this.#retryNs, LAST_RETRY_NS);
-    }
+    if (this.#socket !== undefined) this.#retry.failed(now);
     this.#tell(now);
     // It may be in the middle of anything: whoever drives it hears of its deadline behind that.
     const { clock, onWork } = this.#options;

@@ -1,8 +1,13 @@
 /** What is done with a vfio-user device before anybody uses it: reset, read, checked, lent memory to. */
 import type { Nanos } from '#base/units';
 import type { ClientSession } from '#vfio-user/client-session';
-import type { DeviceDescription } from '#vfio-user/client-options';
-import { Refusal } from '#vfio-user/refusal';
+import {
+  type ClientSettings,
+  DEFAULT_CLIENT_OPTIONS,
+  type DeviceDescription,
+} from '#vfio-user/client-options';
+import { Command } from '#vfio-user/message';
+import { Errno, Refusal } from '#vfio-user/refusal';
 import { REGION_CONFIG } from '#vfio-user/region-info';
 import { configBytesOf, remoteFunction, type RemoteFunction } from './remote-function.ts';
 
@@ -14,6 +19,24 @@ const LARGEST_TLP_DATA = 4096;
  * host's sight; libvfio-user takes no larger region (MAX_DMA_SIZE in its private.h, 8 TiB).
  */
 export const LENT_BYTES = 2 ** 43;
+
+export const REMOTE_SETTINGS: ClientSettings = {
+  ...DEFAULT_CLIENT_OPTIONS,
+  /** An answer that takes longer is none: a host waits for 4 s. */
+  requestTimeoutMs: 3000,
+  /** What the device may ask for at once: so much of it is kept in memory here. */
+  maxPendingDma: 64,
+  maxDataXferBytes: 256 * 1024,
+};
+
+/**
+ * Whether a message that was refused shows that the device cannot be trusted: it asks for memory that nobody has
+ * lent, or in words that mean nothing.
+ */
+export function isUntrue(command: number, refused: Refusal): boolean {
+  const isDma = command === Command.DMA_READ || command === Command.DMA_WRITE;
+  return isDma && refused.errno !== Errno.EBUSY;
+}
 
 /** Calls `done` with the function, or with what is wrong with it. Once, maybe within the call. */
 export function openFunction(
