@@ -1,0 +1,217 @@
+/** What a host sees of a remote function's configuration space, and what it has programmed into it. */
+import { describe, expect, it } from 'vitest';
+import { Bars } from '#pcie/bar';
+import { ConfigSpace } from '#pcie/config-space';
+import { DmaLimits } from '#pcie/endpoint-dma';
+import { Msi } from '#pcie/msi';
+import { PcieCapability, PortType } from '#pcie/pcie-capability';
+import type { DeviceDescription } from '#vfio-user/client-options';
+import { CapabilityView } from './capability-view.ts';
+import { remoteFunction, type RemoteFunction } from './remote-function.ts';
+import { RemoteRegisters } from './remote-registers.ts';
+
+const IDENTITY = { vendorId: 0x1234, deviceId: 0x5678, revisionId: 1, classCode: 0x12_0000 };
+
+function viewOf(config: ConfigSpace): CapabilityView {
+  const view = CapabilityView.of((register) => config.read32(register), 4096, new Set());
+  if (typeof view === 'string') throw new Error(view);
+  return view;
+}
+
+/** IDs as a host finds them, walking the list. */
+function standard(config: ConfigSpace): number[] {
+  const view = viewOf(config);
+  const ids: number[] = [];
+  for (let at = view.show(0x34, config.read32(0x34)) & 0xff; at !== 0; ) {
+    const header = view.show(at, config.read32(at));
+    ids.push(header & 0xff);
+    at = (header >>> 8) & 0xff;
+  }
+  return ids;
+}
+
+function extended(config: ConfigSpace): number[] {
+  const view = viewOf(config);
+  const ids: number[] = [];
+  for (let at = 0x100; at !== 0; ) {
+    const header = view.show(at, config.read32(at));
+    ids.push(header & 0xffff);
+    at = header >>> 20;
+  }
+  return ids;
+}
+
+describe('lists of capabilities', () => {
+  it.each([
+    [
+      [0x11, 0x01, 0x10],
+      [0x01, 0x10],
+    ],
+    [
+      [0x01, 0x11, 0x14, 0x10],
+      [0x01, 0x10],
+    ],
+    [[0x01, 0x13], [0x01]],
+    [[0x11], []],
+    [[], []],
+  ])('of %j show %j', (there, shown) => {
+    const config = new ConfigSpace(IDENTITY);
+    for (const id of there) config.addCapability(id, 12);
+    expect(standard(config)).toEqual(shown);
+  });
+
+  it.each([
+    // ATS is 0Fh, SR-IOV 10h, PRI 13h, PASID 1Bh, AER 01h, serial number 03h.
+    [
+      [0x01, 0x0f, 0x03, 0x1b],
+      [0x01, 0x03],
+    ],
+    // The first stays where it is, as one that says nothing.
+    [
+      [0x10, 0x13, 0x01],
+      [0, 0x01],
+    ],
+    [[0x0f], [0]],
+    [[], [0]],
+  ])('of extended ones, %j, show %j', (there, shown) => {
+    const config = new ConfigSpace(IDENTITY);
+    for (const id of there) config.addExtendedCapability(id, 1, 16);
+    expect(extended(config)).toEqual(shown);
+  });
+});
+
+function made(
+  build: (config: ConfigSpace) => void,
+  description: Partial<DeviceDescription> = {},
+): RemoteFunction {
+  const config = new ConfigSpace(IDENTITY);
+  build(config);
+  const bytes = new Uint8Array(4096);
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < 4096; at += 4) view.setUint32(at, config.read32(at), true);
+  const fn = remoteFunction(
+    { resettable: true, regions: [], irqs: [0, 0, 0, 0, 0], writeMultiple: false, ...description },
+    bytes,
+  );
+  if (typeof fn === 'string') throw new Error(fn);
+  return fn;
+}
+
+const shown = (fn: RemoteFunction, register: number): number =>
+  fn.view.show(register, fn.config.getUint32(register, true));
+
+describe('a function', () => {
+  it('has as many MSI vectors as its server has interrupts for', () => {
+    const msi = (irqs: number): RemoteFunction =>
+      made((config) => new Msi(config, { vectors: 32, perVectorMasking: false }), {
+        irqs: [0, irqs, 0, 0, 0],
+      });
+    // Multiple Message Capable, bits 19:17, is the logarithm; 5 interrupts make 4 vectors.
+    expect(msi(32).msi?.vectors).toBe(32);
+    expect((shown(msi(32), 0x40) >>> 17) & 7).toBe(5);
+    expect(msi(5).msi?.vectors).toBe(4);
+    expect((shown(msi(5), 0x40) >>> 17) & 7).toBe(2);
+    expect(msi(0).msi).toBeUndefined();
+    expect(shown(msi(0), 0x34)).toBe(0);
+  });
+
+  it('has INTA or nothing, is one of one, and has no ROM', () => {
+    const build = (config: ConfigSpace): void => {
+      // Pin C; a ROM BAR.
+      config.define(0x3c, 0x0300, 0xff);
+      config.define(0x30, 0xfff0_0001, 0);
+      config.set32(0x0c, 0x80_0000);
+    };
+    const fn = made(build, { irqs: [1, 0, 0, 0, 0] });
+    expect(shown(fn, 0x3c)).toBe(0x0100);
+    expect(shown(fn, 0x30)).toBe(0);
+    expect(shown(fn, 0x0c)).toBe(0);
+    expect(shown(made(build), 0x3c)).toBe(0);
+  });
+
+  it('shows no I/O BAR', () => {
+    const region = { sizeBytes: 4096, read: true, write: true, mmap: false, fileOffset: 0 };
+    const regions = Array.from({ length: 2 }, () => ({ ...region, areas: undefined }));
+    const build = (config: ConfigSpace): void => {
+      config.define(0x10, 1, 0xffff_fffc);
+      new Bars(config, [{ index: 1, sizeBytes: 4096, is64Bit: false, prefetchable: true }]);
+    };
+    const fn = made(build, { regions });
+    expect(fn.bars).toMatchObject([{ index: 1, prefetchable: true }]);
+    const registers = new RemoteRegisters(fn);
+    registers.write(0x10, 0xffff_ffff, 15);
+    expect(registers.own(0x10)).toBe(0);
+    registers.write(0x14, 0xffff_ffff, 15);
+    expect(registers.own(0x14)).toBe(0xffff_f008);
+  });
+});
+
+describe('what a host has programmed', () => {
+  const express = (): RemoteFunction =>
+    made((config) => {
+      new PcieCapability(config, {
+        portType: PortType.ENDPOINT,
+        maxPayloadBytes: 512,
+        extendedTag: true,
+        tenBitTagCompleter: true,
+        tenBitTagRequester: true,
+        generation: 3,
+        lanes: 16,
+      });
+      // Function Level Reset, bit 28 of Device Capabilities.
+      config.setBits(0x44, 1 << 28);
+    });
+  const limitsOf = (registers: RemoteRegisters): DmaLimits => {
+    const limits = new DmaLimits();
+    registers.setLimits(limits);
+    return limits;
+  };
+
+  it('bounds what the function asks for: MPS, MRRS, tags', () => {
+    const registers = new RemoteRegisters(express());
+    expect(limitsOf(registers)).toMatchObject({
+      busMaster: false,
+      maxPayloadBytes: 128,
+      maxReadRequestBytes: 512,
+      // Extended tags are as the function has them after a reset (7.5.3.4): here, on.
+      tagBits: 8,
+      timeoutEnabled: true,
+    });
+    registers.write(0x48, 0, 2);
+    expect(limitsOf(registers)).toMatchObject({ maxReadRequestBytes: 128, tagBits: 5 });
+    registers.captureBdf(0x0300);
+    registers.write(4, 6, 3);
+    // Device Control (48h): MRRS 4096 is 5 in bits 14:12, extended tags bit 8, MPS 4096 is 5 in bits 7:5.
+    registers.write(0x48, (5 << 12) | (1 << 8) | (5 << 5), 3);
+    expect(limitsOf(registers)).toMatchObject({
+      busMaster: true,
+      requesterId: 0x0300,
+      // It supports 512.
+      maxPayloadBytes: 512,
+      maxReadRequestBytes: 4096,
+      tagBits: 8,
+    });
+    // Device Control 2 (68h): 10-bit tags bit 12, timeout disabled bit 4.
+    registers.write(0x68, (1 << 12) | (1 << 4), 3);
+    expect(limitsOf(registers)).toMatchObject({ tagBits: 10, timeoutEnabled: false });
+  });
+
+  it('is forgotten by a Function Level Reset, but for bus number and payload size', () => {
+    const registers = new RemoteRegisters(express());
+    registers.captureBdf(0x0300);
+    registers.write(4, 6, 3);
+    registers.write(0x48, (5 << 12) | (1 << 5), 3);
+    expect(limitsOf(registers)).toMatchObject({ maxReadRequestBytes: 4096, tagBits: 5 });
+    expect(registers.write(0x48, (1 << 15) | (1 << 5), 3)).toEqual({
+      isPassed: true,
+      isReset: true,
+    });
+    expect(limitsOf(registers)).toMatchObject({
+      busMaster: false,
+      requesterId: 0x0300,
+      maxPayloadBytes: 256,
+      maxReadRequestBytes: 512,
+      tagBits: 8,
+    });
+  });
+});
