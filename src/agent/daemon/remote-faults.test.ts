@@ -54,6 +54,18 @@ describe('a device that is not there', () => {
   });
 });
 
+it('a device that is given up is let go of, and never tried again', () => {
+  const { rig } = ready();
+  ask(rig, ExampleRegister.HOLD);
+  rig.device.giveUp(rig.clock.now(), 'there is no way to it');
+  rig.run(60_000);
+  expect(statuses(rig)).toEqual([CompletionStatus.UR]);
+  expect(rig.device.outage).toEqual({ kind: 'absent', reason: `${NAME}there is no way to it` });
+  expect(rig.changes).toEqual(['ready', `${NAME}there is no way to it`]);
+  expect(rig.served.connections).toBe(1);
+  expect(rig.served.fds.open).toBe(0);
+});
+
 describe('a device that dies', () => {
   it('answers whoever waits UR at once, says so, and is back when its process is', () => {
     const { rig } = ready();
