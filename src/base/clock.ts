@@ -9,6 +9,14 @@ export interface Clock {
   now(): Nanos;
   /** Calls `fn` once at or after `atNs`. Returns a function that cancels it. */
   at(atNs: Nanos, fn: (now: Nanos) => void): () => void;
+  /** As `at`, for one who asks again and again: what was asked for before is forgotten. */
+  alarm?(fn: (now: Nanos) => void): Alarm;
+}
+
+/** Calls its function once, at or after the time it was last set to, unless it was cancelled since. */
+export interface Alarm {
+  set(atNs: number): void;
+  cancel(): void;
 }
 
 /** A synchronous state machine that wants to be woken. */
@@ -24,37 +32,43 @@ export interface Timed {
  * given to the machine; it is cheap when the deadline did not move.
  */
 export class TimerDriver {
-  readonly #clock: Clock;
   readonly #machine: Timed;
+  readonly #alarm: Alarm;
   #armedForNs = Infinity;
-  #cancel: (() => void) | undefined;
-  /** Made once: a machine is woken often. */
-  readonly #fire = (now: Nanos): void => {
-    this.#cancel = undefined;
-    this.#armedForNs = Infinity;
-    this.#machine.tick(now);
-    this.update();
-  };
 
   constructor(clock: Clock, machine: Timed) {
-    this.#clock = clock;
     this.#machine = machine;
+    const fire = (now: Nanos): void => {
+      this.#armedForNs = Infinity;
+      this.#machine.tick(now);
+      this.update();
+    };
+    this.#alarm = clock.alarm?.(fire) ?? alarmOf(clock, fire);
   }
 
   update(): void {
     const deadlineNs = this.#machine.nextDeadlineNs();
     // A timer that fires early finds nothing due and is armed anew: cheaper than re-arming each time.
     if (deadlineNs >= this.#armedForNs) return;
-    this.#cancel?.();
     this.#armedForNs = deadlineNs;
-    this.#cancel = this.#clock.at(deadlineNs as Nanos, this.#fire);
+    this.#alarm.set(deadlineNs);
   }
 
   stop(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
+    this.#alarm.cancel();
     this.#armedForNs = Infinity;
   }
+}
+
+function alarmOf(clock: Clock, fn: (now: Nanos) => void): Alarm {
+  let cancel: (() => void) | undefined;
+  return {
+    set: (atNs) => {
+      cancel?.();
+      cancel = clock.at(atNs as Nanos, fn);
+    },
+    cancel: () => cancel?.(),
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { assert } from './assert.ts';
-import type { Clock } from './clock.ts';
+import type { Alarm, Clock } from './clock.ts';
 import { EventQueue } from './event-queue.ts';
 import type { Nanos } from './units.ts';
 
@@ -48,12 +48,20 @@ export class VirtualClock implements Clock {
     return () => event.cancel();
   }
 
+  alarm(fn: (now: Nanos) => void): Alarm {
+    const event = new ClockEvent(fn);
+    return {
+      set: (atNs) => this.schedule(event, atNs, this.takeTurn()),
+      cancel: () => event.cancel(),
+    };
+  }
+
   /** The place in the order of an event that is, or might be, scheduled now. */
   takeTurn(): number {
     return this.#queue.takeSequence();
   }
 
-  /** Runs `event`, which is not scheduled, at `atNs` or now, whichever is later. */
+  /** Runs `event` at `atNs` or now, whichever is later, and at no time it was scheduled for before. */
   schedule(event: ClockEvent, atNs: number, turn: number): void {
     event.turn = turn;
     this.#queue.pushAs(atNs > this.#nowNs ? atNs : this.#nowNs, turn, event);

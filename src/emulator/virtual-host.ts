@@ -45,6 +45,8 @@ export class VirtualHost {
   readonly hotPlug: HotPlug;
   readonly proxy: HostProxy;
   readonly links = new Map<string, HostLink>();
+  /** The same, gone through at each turn. */
+  #linkList: readonly HostLink[] = [];
   readonly #options: VirtualHostOptions;
   readonly #clock: VirtualClock;
   readonly #driver: TimerDriver;
@@ -92,6 +94,7 @@ export class VirtualHost {
     };
     const link = new HostLink(config);
     this.links.set(boxId, link);
+    this.#linkList = [...this.links.values()];
     link.start(this.#clock.now());
     this.settle();
     return link;
@@ -142,13 +145,16 @@ export class VirtualHost {
 
   #nextDeadlineNs(): number {
     let earliest = this.soft.nextDeadlineNs();
-    for (const link of this.links.values()) earliest = Math.min(earliest, link.nextDeadlineNs());
+    for (const link of this.#linkList) {
+      const linkNs = link.nextDeadlineNs();
+      if (linkNs < earliest) earliest = linkNs;
+    }
     return earliest;
   }
 
   #tick(now: Nanos): void {
     this.soft.tick(now);
-    for (const link of this.links.values()) link.tick(now);
+    for (const link of this.#linkList) link.tick(now);
     this.proxy.flush(now);
   }
 }

@@ -200,7 +200,7 @@ export class Ingress {
     /** Entries before this one have been offered as a run, in vain. */
     let single = 0;
     for (let index = 0; index < entries; index++) {
-      if (index >= single) {
+      if (index >= single && index + 1 < entries) {
         const count = runOfEntries(view, base + offset, entries - index);
         if (count > 1) {
           if (this.#deliverRun(now, view, bytes, offset, count)) {

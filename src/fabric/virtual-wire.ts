@@ -24,7 +24,9 @@ export type Landing<T> = (
 /** A frame that flies, in a record and a place that are used again. */
 class Flight<T> implements SlabPlace {
   readonly bytes: Uint8Array;
+  /** Where its place begins, and where in it the frame does. */
   readonly offset: number;
+  begin = 0;
   /** The logarithm of the bytes its place has. */
   readonly size: number;
   from: T;
@@ -82,7 +84,9 @@ export class VirtualWire<T> {
     atNs: number,
   ): void {
     const flight = this.#take(from, length);
-    copyBytes(flight.bytes, flight.offset, bytes, offset, length);
+    // As far from a multiple of 8 as where it comes from: it is copied quickest so (copy-bytes.ts).
+    flight.begin = flight.offset + (offset & 4);
+    copyBytes(flight.bytes, flight.begin, bytes, offset, length);
     flight.epoch = epoch;
     flight.length = length;
     flight.atNs = atNs;
@@ -140,7 +144,7 @@ export class VirtualWire<T> {
   }
 
   #landed(now: Nanos, flight: Flight<T>): void {
-    this.#land(now, flight.from, flight.epoch, flight.bytes, flight.offset, flight.length);
+    this.#land(now, flight.from, flight.epoch, flight.bytes, flight.begin, flight.length);
     this.#free[flight.size]?.push(flight);
   }
 
@@ -153,6 +157,7 @@ export class VirtualWire<T> {
   }
 }
 
+/** With room to begin 4 bytes later. */
 function sizeClass(bytes: number): number {
-  return 32 - Math.clz32(Math.max(bytes, 64) - 1);
+  return 32 - Math.clz32(Math.max(bytes + 4, 64) - 1);
 }

@@ -214,8 +214,12 @@ export class PcieWire implements Device, DevicePort {
     this.catchUp(now);
     let isRoomMade = this.#inside(now);
     for (let flight = this.#up.arrive(now); flight !== undefined; flight = this.#up.arrive(now)) {
-      this.#hold(flight, 1);
-      this.#arrived.push(flight);
+      if (this.#handOnAtOnce(now, flight)) {
+        isRoomMade = true;
+      } else {
+        this.#hold(flight, 1);
+        this.#arrived.push(flight);
+      }
     }
     if (this.#handOnArrived(now)) isRoomMade = true;
     if (isRoomMade) this.#resumeDevice(now);
@@ -281,8 +285,22 @@ export class PcieWire implements Device, DevicePort {
     this.#device.resume(now);
   }
 
+  /** Hands on what has just arrived if nothing waits and it is taken, which is mostly so. */
+  #handOnAtOnce(now: Nanos, flight: Flight): boolean {
+    const port = this.#port;
+    if (port === undefined || this.#isDelivering) return false;
+    if (this.#arrived.size > 0 || this.#aside.size > 0) return false;
+    if (!port.canSend(flight.flow, flight.tlp.payloadBytes)) return false;
+    this.#isDelivering = true;
+    port.send(now, flight.tlp);
+    this.#isDelivering = false;
+    this.#pool.push(flight);
+    return true;
+  }
+
   /** Hands on what has arrived upstream, as far as it is taken. Returns whether that made room. */
   #handOnArrived(now: Nanos): boolean {
+    if (this.#arrived.size === 0 && this.#aside.size === 0) return false;
     // Upstream may call `resume` from inside a send: the loop that runs finds the room that made.
     if (this.#isDelivering) return false;
     this.#isDelivering = true;
