@@ -7,6 +7,7 @@
  * has arrived; frames are sent again when the peer reports a gap, or over a new connection.
  */
 import type { Timed } from '#base/clock';
+import { Slab } from '#base/slab';
 import type { Nanos } from '#base/units';
 import type { Egress } from './egress.ts';
 import {
@@ -14,6 +15,7 @@ import {
   FrameType,
   refreshSessionHeader,
   SESSION_HEADER_BYTES,
+  ViewCache,
   writeSessionHeader,
 } from './frame.ts';
 import type { Ingress } from './ingress.ts';
@@ -23,6 +25,7 @@ import { PingClock } from './ping.ts';
 import type { Transport } from './transport.ts';
 
 const MAX_REPLAY_BACKOFF = 64;
+const BARE_SLAB_BYTES = 4096;
 
 export class FrameSender implements Timed {
   readonly #options: LinkOptions;
@@ -30,6 +33,9 @@ export class FrameSender implements Timed {
   readonly #egress: Egress;
   readonly #ingress: Ingress;
   readonly #pings: PingClock;
+  /** Frames without entries, each in a place of its own: nobody says when it has gone. */
+  readonly #bare = new Slab(BARE_SLAB_BYTES);
+  readonly #bareViews = new ViewCache();
   #transport: Transport | undefined;
   /** The transport takes frames. */
   #writable = false;
@@ -189,14 +195,14 @@ export class FrameSender implements Timed {
   #sendBare(now: Nanos, type: FrameType, flags: number, pingId: number): void {
     const ingress = this.#ingress;
     const length = SESSION_HEADER_BYTES + (type === FrameType.CONTROL ? 0 : 4);
-    const bytes = new Uint8Array(length);
-    const view = new DataView(bytes.buffer);
+    const { bytes, offset } = this.#bare.take(length);
+    const view = this.#bareViews.of(bytes);
     const { granted } = ingress.credits;
     const { cursor } = this.#egress.replay;
-    writeSessionHeader(view, 0, type, flags, length, cursor, ingress.expected, granted);
-    if (type !== FrameType.CONTROL) view.setUint32(SESSION_HEADER_BYTES, pingId);
+    writeSessionHeader(view, offset, type, flags, length, cursor, ingress.expected, granted);
+    if (type !== FrameType.CONTROL) view.setUint32(offset + SESSION_HEADER_BYTES, pingId);
     this.#counters.controlFrames++;
-    this.#handOver(now, bytes, 0, length, type !== FrameType.PING);
+    this.#handOver(now, bytes, offset, length, type !== FrameType.PING);
   }
 
   #handOver(now: Nanos, bytes: Uint8Array, offset: number, length: number, withNak: boolean): void {

@@ -65,6 +65,8 @@ export class VirtualPath {
   readonly #connections = new Set<VirtualTransport>();
   readonly #wires: readonly [Wire, Wire];
   #options: VirtualPathOptions;
+  /** Nothing is left to chance. */
+  #isExact: boolean;
   #state: PathState = 'up';
   /** Frames in flight belong to an epoch; a cut begins another. */
   #epoch = 0;
@@ -74,6 +76,7 @@ export class VirtualPath {
     this.#clock = clock;
     this.#prng = prng;
     this.#options = options;
+    this.#isExact = isExact(options);
     this.#wires = [this.#newWire(), this.#newWire()];
   }
 
@@ -84,6 +87,7 @@ export class VirtualPath {
   /** Changes what the path does from now on; frames in flight keep their times. */
   setOptions(options: Partial<VirtualPathOptions>): void {
     this.#options = { ...this.#options, ...options };
+    this.#isExact = isExact(this.#options);
   }
 
   /** Answers `dialer` after a round trip. */
@@ -230,10 +234,14 @@ export class VirtualPath {
     length: number,
     arrivesAtNs: number,
   ): void {
+    if (this.#state !== 'up') return;
+    if (this.#isExact) {
+      wire.fly(from, this.#epoch, bytes, offset, length, arrivesAtNs);
+      return;
+    }
     const { loss = 0, duplication = 0, reordering = 0, rttNs } = this.#options;
     const { reorderDelayNs = rttNs } = this.#options;
     const prng = this.#prng;
-    if (this.#state !== 'up') return;
     if (loss > 0 && prng.chance(loss)) return;
     let atNs = arrivesAtNs;
     if (reordering > 0 && prng.chance(reordering)) atNs += prng.float() * reorderDelayNs;
@@ -261,6 +269,10 @@ export class VirtualPath {
     user.frame(now, bytes, offset, length);
     if (to.isOpen()) user.turnEnd(now);
   }
+}
+
+function isExact({ loss = 0, duplication = 0, reordering = 0 }: VirtualPathOptions): boolean {
+  return loss === 0 && duplication === 0 && reordering === 0;
 }
 
 /** One end of a connection. */
