@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AssertionError } from './assert.ts';
 import { type Timed, TimerDriver } from './clock.ts';
 import { type Nanos, nanos } from './units.ts';
-import { VirtualClock } from './virtual-clock.ts';
+import { ClockEvent, VirtualClock } from './virtual-clock.ts';
 
 describe('VirtualClock', () => {
   it('runs events by time, then by order of scheduling, and moves time only to them', () => {
@@ -27,6 +27,46 @@ describe('VirtualClock', () => {
     cancel();
     expect(clock.step()).toBe(false);
     expect(ran).toBe(false);
+  });
+
+  it('runs an event where it took its turn, and says whether one would have run', () => {
+    const clock = new VirtualClock();
+    const log: string[] = [];
+    let turn = -1;
+    const look = (name: string): void => {
+      log.push(`${name}: ${clock.hasPassed(10, turn)}`);
+    };
+    clock.at(nanos(10), () => look('before'));
+    turn = clock.takeTurn();
+    clock.at(nanos(10), () => look('behind'));
+    clock.runUntil(9);
+    look('at 9');
+    clock.schedule(new ClockEvent(() => look('itself')), 10, turn);
+    clock.runUntil(10);
+    look('at 10');
+    // Its own turn counts as begun.
+    expect(log).toEqual([
+      'at 9: false',
+      'before: false',
+      'itself: true',
+      'behind: true',
+      'at 10: true',
+    ]);
+  });
+
+  it('runs an event scheduled anew at the new time alone', () => {
+    const clock = new VirtualClock();
+    const ran: number[] = [];
+    const alarm = clock.alarm((now) => ran.push(now));
+    alarm.set(10);
+    alarm.set(5);
+    clock.runUntil(20);
+    alarm.set(30);
+    alarm.set(40);
+    clock.runUntil(35);
+    alarm.cancel();
+    clock.runUntil(50);
+    expect(ran).toEqual([5]);
   });
 
   it('runs an event asked for in the past now', () => {

@@ -90,7 +90,7 @@ export class BoxLinks implements Timed {
   /** Called for each TLP passed, both ways, while set. */
   set tap(tap: LinkTap | undefined) {
     this.#tap = tap;
-    for (const { session } of this.#hosts.values()) if (session !== undefined) session.tap = tap;
+    for (const session of this.#sessions) session.tap = tap;
   }
 
   /** Counters by host identity, kept from the first accepted session of that host on. */
@@ -117,16 +117,14 @@ export class BoxLinks implements Timed {
     this.#stopped = true;
     for (const connection of this.#pending) connection.close();
     this.#pending.clear();
-    for (const { session } of this.#hosts.values()) session?.end(now, reason, EndCode.STOPPED);
+    for (const session of this.#sessions) session.end(now, reason, EndCode.STOPPED);
   }
 
   nextDeadlineNs(): number {
     let nextNs = Infinity;
     for (const session of this.#sessions) {
-      const sessionNs = session.nextDeadlineNs();
-      if (sessionNs < nextNs) nextNs = sessionNs;
+      nextNs = Math.min(nextNs, session.nextDeadlineNs());
     }
-    if (this.#pending.size === 0) return nextNs;
     for (const { openedAtNs } of this.#pending) {
       nextNs = Math.min(nextNs, openedAtNs + this.#options.handshakeTimeoutNs);
     }
@@ -135,7 +133,6 @@ export class BoxLinks implements Timed {
 
   tick(now: Nanos): void {
     for (const session of this.#sessions) session.tick(now);
-    if (this.#pending.size === 0) return;
     for (const connection of this.#pending) {
       if (now < connection.openedAtNs + this.#options.handshakeTimeoutNs) continue;
       this.#noLongerPending(connection);

@@ -111,6 +111,36 @@ describe('virtual network', () => {
     expect(box.log.at(-1)).toEqual([150, 'frame 1 of 8']);
   });
 
+  it('lets a frame overtake those sent before the path became shorter', () => {
+    const { clock, path, host, box } = connected({ rttNs: 1000 });
+    box.log.length = 0;
+    const startNs = clock.now();
+    for (const id of [1, 2]) host.transport!.send(clock.now(), frame(id, 8), 0, 8);
+    path.setOptions({ rttNs: 400 });
+    for (const id of [3, 4]) host.transport!.send(clock.now(), frame(id, 8), 0, 8);
+    clock.runUntil(startNs + 1000);
+    expect(box.log).toEqual([
+      [startNs + 200, 'frame 3 of 8'],
+      [startNs + 200, 'frame 4 of 8'],
+      [startNs + 500, 'frame 1 of 8'],
+      [startNs + 500, 'frame 2 of 8'],
+    ]);
+  });
+
+  it('takes a second frame as soon as the first has gone, and at the same time not before', () => {
+    const { clock, host } = connected({ rttNs: 0, rateToListener: 8e9 });
+    const transport = host.transport!;
+    const taken: boolean[] = [];
+    // 100 bytes at 1 byte per ns: at 100 the first has gone, for whoever comes behind it.
+    clock.at(nanos(100), () => taken.push(transport.send(clock.now(), frame(2, 100), 0, 100)));
+    transport.send(nanos(0), frame(1, 100), 0, 100);
+    clock.at(nanos(100), () => taken.push(transport.send(clock.now(), frame(3, 100), 0, 100)));
+    clock.runUntil(1000);
+    // For the one before it, two frames go out; then there are still two: the second and the third.
+    expect(taken).toEqual([false, false]);
+    expect(transport.send(clock.now(), frame(4, 100), 0, 100)).toBe(true);
+  });
+
   it.each([
     ['loss', { loss: 0.25 }, 750],
     ['duplication', { duplication: 0.25 }, 1250],

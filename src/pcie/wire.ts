@@ -21,14 +21,11 @@
  * into it from outside calls `catchUp` before. Nobody but the wire calls the device.
  */
 import { assert, assertDefined } from '#base/assert';
-import { copyBytes } from '#base/copy-bytes';
 import { RingBuffer } from '#base/ring-buffer';
-import { Slab } from '#base/slab';
 import type { Nanos } from '#base/units';
-import { TLP_FRAMING_BYTES } from './bandwidth.ts';
 import type { Device, DeviceIdentity, DevicePort } from './device.ts';
-import { copyTlp, FlowClass, flowClassOf, Tlp } from './tlp.ts';
-import { encodedTlpBytes } from './tlp-codec.ts';
+import { FlowClass, type Tlp } from './tlp.ts';
+import { type Flight, Flights, Line } from './wire-line.ts';
 
 export interface PcieWireOptions {
   readonly device: Device;
@@ -41,76 +38,6 @@ export interface PcieWireOptions {
    * says no. Those flying do not count. Default 32: enough that a line never runs dry.
    */
   readonly queueTlps?: number;
-}
-
-/** One TLP on its way, in a record and a place for its payload that are used again. */
-class Flight {
-  readonly tlp = new Tlp();
-  bytes: Uint8Array = new Uint8Array(0);
-  /** Where in `bytes` its payload is, and how much may be there. */
-  offset = 0;
-  room = 0;
-  /** Of the TLP as it is encoded. */
-  length = 0;
-  flow: FlowClass = FlowClass.POSTED;
-  /** When its last byte leaves, and when that arrives. */
-  leavesAtNs = 0;
-  arrivesAtNs = 0;
-}
-
-const SLAB_BYTES = 256 * 1024;
-const LEAST_ROOM_BYTES = 128;
-
-/** One direction: TLPs that wait for the line, are on it, or fly, oldest first. */
-class Line {
-  nextArrivalNs = Infinity;
-  readonly #flights = new RingBuffer<Flight>();
-  readonly #bytesPerNs: number;
-  readonly #latencyNs: number;
-  /** How many of the flights, from the oldest on, are known to have left. */
-  #left = 0;
-  #freeAtNs = 0;
-
-  constructor(bytesPerNs: number, latencyNs: number) {
-    this.#bytesPerNs = bytesPerNs;
-    this.#latencyNs = latencyNs;
-  }
-
-  push(now: number, flight: Flight): void {
-    const startNs = now > this.#freeAtNs ? now : this.#freeAtNs;
-    const leavesAtNs = startNs + (flight.length + TLP_FRAMING_BYTES) / this.#bytesPerNs;
-    this.#freeAtNs = leavesAtNs;
-    flight.leavesAtNs = leavesAtNs;
-    flight.arrivesAtNs = leavesAtNs + this.#latencyNs;
-    if (this.#flights.size === 0) this.nextArrivalNs = flight.arrivesAtNs;
-    this.#flights.push(flight);
-  }
-
-  /** When the next TLP leaves that is not known to have left. */
-  get nextLeaveNs(): number {
-    return this.#flights.at(this.#left)?.leavesAtNs ?? Infinity;
-  }
-
-  /** The next TLP, whose last byte has left. */
-  leave(): Flight | undefined {
-    return this.#flights.at(this.#left++);
-  }
-
-  /** The next TLP that has arrived by `now`; that it has left is known, or never asked for. */
-  arrive(now: number): Flight | undefined {
-    if (now < this.nextArrivalNs) return undefined;
-    const flight = this.#flights.shift();
-    if (this.#left > 0) this.#left--;
-    this.nextArrivalNs = this.#flights.peek()?.arrivesAtNs ?? Infinity;
-    return flight;
-  }
-
-  /** Any of them, for a reset. */
-  drop(): Flight | undefined {
-    this.#left = 0;
-    this.nextArrivalNs = Infinity;
-    return this.#flights.shift();
-  }
 }
 
 /**
@@ -127,8 +54,7 @@ export class PcieWire implements Device, DevicePort {
   /** Arrived upstream and not taken: in order, and the non-posted requests that others passed. */
   readonly #arrived = new RingBuffer<Flight>();
   readonly #aside = new RingBuffer<Flight>();
-  readonly #pool: Flight[] = [];
-  readonly #slab = new Slab(SLAB_BYTES);
+  readonly #flights = new Flights();
   /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
   readonly #held = [0, 0, 0];
   #isDelivering = false;
@@ -158,7 +84,7 @@ export class PcieWire implements Device, DevicePort {
 
   /** From upstream; reaches the device when it has crossed the wire. */
   receive(now: Nanos, tlp: Tlp): void {
-    this.#down.push(now, this.#take(tlp));
+    this.#down.push(now, this.#flights.take(tlp));
   }
 
   canSend(flow: FlowClass, _payloadBytes: number): boolean {
@@ -170,7 +96,7 @@ export class PcieWire implements Device, DevicePort {
 
   /** From the device. */
   send(now: Nanos, tlp: Tlp): void {
-    const flight = this.#take(tlp);
+    const flight = this.#flights.take(tlp);
     this.#hold(flight, 1);
     this.#up.push(now, flight);
   }
@@ -187,12 +113,12 @@ export class PcieWire implements Device, DevicePort {
     this.#isDeviceNsOld = true;
     for (const line of [this.#down, this.#up]) {
       for (let flight = line.drop(); flight !== undefined; flight = line.drop()) {
-        this.#pool.push(flight);
+        this.#flights.giveBack(flight);
       }
     }
     for (const queue of [this.#arrived, this.#aside]) {
       for (let flight = queue.shift(); flight !== undefined; flight = queue.shift()) {
-        this.#pool.push(flight);
+        this.#flights.giveBack(flight);
       }
     }
     this.#held.fill(0);
@@ -255,7 +181,7 @@ export class PcieWire implements Device, DevicePort {
     ) {
       this.#isDeviceNsOld = true;
       this.#device.receive(now, flight.tlp);
-      this.#pool.push(flight);
+      this.#flights.giveBack(flight);
     }
     if (this.#isDeviceNsOld) {
       this.#isDeviceNsOld = false;
@@ -294,7 +220,7 @@ export class PcieWire implements Device, DevicePort {
     this.#isDelivering = true;
     port.send(now, flight.tlp);
     this.#isDelivering = false;
-    this.#pool.push(flight);
+    this.#flights.giveBack(flight);
     return true;
   }
 
@@ -334,33 +260,10 @@ export class PcieWire implements Device, DevicePort {
   #handOn(now: Nanos, port: DevicePort, flight: Flight): void {
     this.#hold(flight, -1);
     port.send(now, flight.tlp);
-    this.#pool.push(flight);
+    this.#flights.giveBack(flight);
   }
 
   #hold(flight: Flight, change: 1 | -1): void {
     this.#held[flight.flow] = (this.#held[flight.flow] as number) + change;
-  }
-
-  /** What the flight had is not used again. */
-  #makeRoom(flight: Flight, bytes: number): void {
-    flight.room = 2 ** Math.ceil(Math.log2(Math.max(LEAST_ROOM_BYTES, bytes)));
-    const place = this.#slab.take(flight.room);
-    flight.bytes = place.bytes;
-    flight.offset = place.offset;
-  }
-
-  #take(tlp: Tlp): Flight {
-    const flight = this.#pool.pop() ?? new Flight();
-    const { payloadBytes } = tlp;
-    copyTlp(flight.tlp, tlp);
-    if (payloadBytes > 0) {
-      if (flight.room < payloadBytes) this.#makeRoom(flight, payloadBytes);
-      copyBytes(flight.bytes, flight.offset, tlp.payload, tlp.payloadOffset, payloadBytes);
-    }
-    flight.tlp.payload = flight.bytes;
-    flight.tlp.payloadOffset = flight.offset;
-    flight.length = encodedTlpBytes(tlp);
-    flight.flow = flowClassOf(tlp.kind);
-    return flight;
   }
 }
