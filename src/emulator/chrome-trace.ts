@@ -50,7 +50,7 @@ export function detailWords({ link }: RunLog): string {
   const bursts = tracks.reduce((sum, { track }) => sum + track.count, 0);
   return (
     `${count(link.tlps)} TLPs at both ends of the path, in ${count(bursts)} bursts: those at most ` +
-    `${count(gapNs)} ns apart are one`
+    `${count(gapNs)} ns apart may be one`
   );
 }
 

@@ -138,11 +138,14 @@ function warningsOf(
     );
   }
   if (workload.quickCopies > 0) {
-    warnings.push(`${workload.quickCopies} copies were recorded faster than this link is natively`);
+    warnings.push(
+      `${counted(workload.quickCopies, 'copy', 'copies')} recorded faster than this link is natively`,
+    );
   }
   if (workload.quickLaunches > 0) {
     warnings.push(
-      `${workload.quickLaunches} launches were recorded faster than doorbell and fetch are natively`,
+      `${counted(workload.quickLaunches, 'launch', 'launches')} recorded faster than doorbell and fetch ` +
+        'are natively',
     );
   }
   if (htodBytes + dtohBytes > 0) {
@@ -152,6 +155,10 @@ function warningsOf(
     );
   }
   return warnings;
+}
+
+function counted(count: number, one: string, more: string): string {
+  return count === 1 ? `1 ${one} was` : `${count} ${more} were`;
 }
 
 function runAnswer(

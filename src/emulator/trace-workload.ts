@@ -72,6 +72,9 @@ export function checkEmulated({ timeline, lanes }: DependencyGraph): void {
   if (calls.count === 0) {
     throw refusal(`the trace has no host calls (CUDA or HIP API), so nothing to issue${instead}`);
   }
+  if (timeline.spanNs === 0) {
+    throw refusal('the trace lasts no time, so there is nothing to set an overhead against');
+  }
   let isLaunched = false;
   for (let row = 0; row < work.count && !isLaunched; row += 1) {
     isLaunched = (work.call[row] ?? -1) >= 0;

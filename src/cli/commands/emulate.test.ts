@@ -226,6 +226,20 @@ describe('dxpu emulate refuses', () => {
     expect(readdirSync(folder).filter((name) => /^\.?[xy](?:\.|$)/.test(name))).toEqual([]);
   });
 
+  // Its native error was infinite, which no JSON holds.
+  it('a trace that lasts no time', async () => {
+    const event = { ph: 'X', pid: 1, ts: 100, dur: 0 };
+    const args = { correlation: 1, device: 0, stream: 7 };
+    const traceEvents = [
+      { ...event, cat: 'cuda_runtime', name: 'cudaLaunchKernel', tid: 1, args },
+      { ...event, cat: 'kernel', name: 'k', tid: 7, args },
+    ];
+    writeFileSync(at('zero.json'), JSON.stringify({ traceEvents }));
+    const { thrown } = await run({}, at('zero.json'));
+    expect(thrown).toMatchObject({ code: 'failed_precondition' });
+    expect(String(thrown)).toContain('lasts no time');
+  });
+
   it.each([
     [['emulate', '--example', '--fetches', '2'], '--prefetch'],
     [['emulate', 'latency', '--fetches', '2'], '--prefetch'],
