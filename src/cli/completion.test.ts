@@ -43,6 +43,17 @@ describe('completion', () => {
     }
   });
 
+  it('gives files where emulate takes them, and options where they are taken', async () => {
+    expect(await complete('emulate', 'tr')).toEqual({ values: [], directive: 0 });
+    expect((await complete('emulate', 'l')).values).toEqual(['latency', 'launch-rate']);
+    const flags = (await complete('emulate', 'latency', '--')).values;
+    expect(flags).toContain('--at');
+    expect(flags).not.toContain('--capture');
+    expect(flags).not.toContain('--fetches');
+    expect(flags.filter((flag) => flag === '--output')).toHaveLength(1);
+    expect((await complete('emulate', 'latency', '--output', 'c')).values).toEqual(['csv']);
+  });
+
   it('gives the processes of a state folder (regression: none)', async () => {
     writeFileSync(path.join(folder, 'host-h1.sock'), '');
     writeFileSync(path.join(folder, 'box-b1.sock'), '');
@@ -56,6 +67,8 @@ describe('completion', () => {
       ['replay', ''],
       ['host', '--config', ''],
       ['capture', '0', '-o', ''],
+      ['emulate', '--trace', ''],
+      ['emulate', 'a.json', '--capture', ''],
     ]) {
       expect(await complete(...words), words.join(' ')).toEqual({ values: [], directive: 0 });
     }

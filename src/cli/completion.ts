@@ -86,10 +86,15 @@ function readLine(program: Command, words: readonly string[]): Line {
   return { command, pending, positionals, place };
 }
 
-/** Those of a command, and the ones all commands have. */
+/** Those of a command, and the ones all commands have that it has not in a form of its own. */
 function optionsOf(command: Command): readonly Option[] {
-  const above = command.parent === null ? [] : optionsOf(command.parent);
-  return [...command.options, ...above];
+  let program = command;
+  while (program.parent !== null) program = program.parent;
+  const above = program.options.filter(({ long }) =>
+    command.options.every((own) => own.long !== long),
+  );
+  const all = command === program ? program.options : [...command.options, ...above];
+  return all.filter(({ hidden }) => !hidden);
 }
 
 function isNamed({ short, long }: Option, flag: string): boolean {
@@ -122,7 +127,8 @@ async function candidates(line: Line, current: string): Promise<Completions> {
       value: one.name(),
       description: one.description(),
     }));
-    return { directive: VALUES, values };
+    // What else it takes is the shell's, where none of the commands begins so.
+    return { directive: command.registeredArguments.length > 0 ? FILES : VALUES, values };
   }
   const { registeredArguments } = command;
   const last = registeredArguments.at(-1);
@@ -168,6 +174,8 @@ async function valuesOf(taker: Option | Argument, place: Place): Promise<Complet
     case '--jobs':
     case '--plot':
     case '--html':
+    case '--trace':
+    case '--capture':
       return { directive: FILES, values: [] };
     case '--link':
       return { directive: FILES, values: among(linkProfileNames()).values };
