@@ -52,6 +52,9 @@ export async function emulate(
   // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of us.
   const onSize = (): void => {};
   process.on('SIGXFSZ', onSize);
+  const drop = (): void => pending.forEach(dropPending);
+  // A reader of stdout that goes away ends the process.
+  process.on('exit', drop);
   const written: TraceResult['files'][number][] = [];
   let failure: Error | undefined;
   let signalled: EndSignal | undefined;
@@ -77,7 +80,8 @@ export async function emulate(
     }
   } finally {
     process.removeListener('SIGXFSZ', onSize);
-    for (const name of pending) dropPending(name);
+    process.removeListener('exit', drop);
+    drop();
   }
   await printer.end();
   if (failure !== undefined) throw failure;
