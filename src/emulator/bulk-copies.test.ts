@@ -18,6 +18,32 @@ const LINKS = [
   { addedRttNs: 2000, tags: 128, networkGbps: 40 },
 ];
 
+// Regression: writes went on at the pace of the device's link, as those that were measured were all in buffers.
+it('a long copy to the host over a slow network goes at the pace of the network', () => {
+  const profile = linkProfile({ networkGbps: 25 });
+  const size = 16 * 2 ** 20;
+  const make = (bytes: number): EmulatedSystem =>
+    pooledSystem({ profile, device, hostBytes: bytes, deviceBytes: bytes });
+  const bulk = steadyBulk(profile, make)!;
+  const bytes = 6 * 2 ** 20;
+  const run = (how?: Bulk): { spanNs: number; arrivedNs: number } => {
+    const system = make(size);
+    const space = new CopySpace(system.soft.memory, size);
+    const builder = new QueueBuilder(0, profile, space, how);
+    builder.dtoh(0, 0, bytes, []);
+    const last = builder.fenceLast();
+    const work = singleCall(builder.take(), last);
+    const { spanNs, callEndNs } = runWorkload(system, work, { profile });
+    return { spanNs, arrivedNs: callEndNs[0]! };
+  };
+  const [whole, inBulk] = [run(), run(bulk)];
+  // 25 Gb/s are 3.125 bytes a ns; frames are full, so that headers are 12 of entry and 16 of TLP for 128 bytes.
+  expect(Math.abs(bytes / whole.arrivedNs / (3.125 * (128 / 156)) - 1)).toBeLessThan(0.01);
+  for (const when of ['spanNs', 'arrivedNs'] as const) {
+    expect(Math.abs(inBulk[when] / whole[when] - 1), when).toBeLessThan(5e-3);
+  }
+});
+
 describe.each(LINKS)('at %o', (link) => {
   const profile = linkProfile(link);
   const makers = { native: nativeSystem, pooled: pooledSystem };
@@ -42,8 +68,11 @@ describe.each(LINKS)('at %o', (link) => {
         const whole = run();
         const inBulk = run(bulk);
         expect(whole.skipped).toBe(0);
-        // 40 windows and a rest, less the 8 kept.
-        expect(inBulk.skipped / bulk.windowBytes).toBeGreaterThanOrEqual(32);
+        // 40 windows and a rest, less the 8 kept; writes a slow network lags behind are all in buffers.
+        const isAhead = where === 'pooled' && direction === 'dtoh' && link.networkGbps === 40;
+        const windows = inBulk.skipped / bulk.windowBytes;
+        if (isAhead) expect(windows).toBe(0);
+        else expect(windows).toBeGreaterThanOrEqual(32);
         const name = `${direction}, recorded ${recordedNs} ns`;
         // Two TLPs: what does not fill whole windows may come in other pieces.
         const isExact = where === 'native' || link.networkGbps === undefined;

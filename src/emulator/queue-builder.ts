@@ -46,13 +46,15 @@ export class CopySpace {
 }
 
 /**
- * How long copies advance in bulk: `keepBytes` of them and what is no whole window go TLP by TLP, the
+ * How long copies advance in bulk: the bytes to keep and what is no whole window go TLP by TLP, the
  * rest is time alone. In the steady state every window of `windowBytes` takes as long as the one before.
  */
 export interface Bulk {
   /** `tags` × MRRS. */
   readonly windowBytes: number;
   readonly keepBytes: number;
+  /** The same of DtoH copies: writes go ahead of a slow network as far as buffers reach. */
+  readonly keepDtohBytes: number;
   readonly htodNsPerByte: number;
   readonly dtohNsPerByte: number;
 }
@@ -173,7 +175,7 @@ export class QueueBuilder {
   }
 
   #chunks(opcode: RingCommand['opcode'], bytes: number, nsPerByte: number): void {
-    const skipped = this.#skippedOf(bytes);
+    const skipped = this.#skippedOf(opcode, bytes);
     // Reads are all in when a copy ends; writes may still queue for the link, so they come last.
     if (opcode === Opcode.COPY_DTOH) this.#skip(opcode, skipped, nsPerByte);
     for (let left = bytes - skipped; left > 0; ) {
@@ -193,10 +195,11 @@ export class QueueBuilder {
     else this.skippedHtod += bytes;
   }
 
-  #skippedOf(bytes: number): number {
+  #skippedOf(opcode: RingCommand['opcode'], bytes: number): number {
     if (this.#bulk === undefined) return 0;
-    const { windowBytes, keepBytes } = this.#bulk;
-    return Math.floor(Math.max(0, bytes - keepBytes) / windowBytes) * windowBytes;
+    const { windowBytes, keepBytes, keepDtohBytes } = this.#bulk;
+    const keptBytes = opcode === Opcode.COPY_DTOH ? keepDtohBytes : keepBytes;
+    return Math.floor(Math.max(0, bytes - keptBytes) / windowBytes) * windowBytes;
   }
 
   #copy(opcode: RingCommand['opcode'], bytes: number, lastsNs: number | undefined): void {
