@@ -120,6 +120,10 @@ export class DmaEngine {
     count: number,
     done: Done,
   ): void {
+    if (this.#copied(isWrite, address, bytes, at, count)) {
+      done(now, undefined);
+      return;
+    }
     const refused = this.#refuse(isWrite, address, count);
     if (refused !== undefined) {
       done(now, refused);
@@ -151,6 +155,27 @@ export class DmaEngine {
     if (isWrite && transfer.left > 1) this.#writes.set(serial, transfer);
     this.#pieceEnded(now, transfer);
     this.#pump(now);
+  }
+
+  /** Whether it was all of one mapped window, as nearly every transfer is; then it is done. */
+  #copied(
+    isWrite: boolean,
+    address: number,
+    bytes: Uint8Array,
+    at: number,
+    count: number,
+  ): boolean {
+    const region = this.#options.map.find(address);
+    if (region?.memory === undefined || count < 1) return false;
+    if (!(isWrite ? region.writable : region.readable)) return false;
+    const { windows, windowBytes } = region.memory;
+    const offset = address - region.address;
+    const place = offset % windowBytes;
+    if (offset + count > region.sizeBytes || place + count > windowBytes) return false;
+    const window = windows[(offset - place) / windowBytes] as Uint8Array;
+    if (isWrite) copyBytes(window, place, bytes, at, count);
+    else copyBytes(bytes, at, window, place, count);
+    return true;
   }
 
   #refuse(isWrite: boolean, address: number, count: number): Refusal | undefined {

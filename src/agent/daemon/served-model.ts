@@ -238,6 +238,11 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     }
     const { payload, payloadOffset, payloadBytes } = tlp;
     const base = tlpAddress(tlp);
+    const isWhole = tlp.firstBe === 15 && (lengthDw === 1 || tlp.lastBe === 15);
+    if (isWhole && isMapped(client, base, payloadBytes)) {
+      client.dmaWrite(now, base, payload, payloadOffset, payloadBytes, () => {});
+      return;
+    }
     const bytes = payload.slice(payloadOffset, payloadOffset + payloadBytes);
     for (const { from, to } of enabledRuns(tlp)) {
       this.#transfer(now, client, base, bytes, from, to);
@@ -275,4 +280,10 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     const vector = data - (model.readConfig(this.#msi + MSI_MESSAGE_DATA) & 0xffff);
     return vector >= 0 && vector < this.#msiVectors ? vector : -1;
   }
+}
+
+/** Whether all of it is memory that is written within the call. */
+function isMapped(client: DeviceClient, address: number, count: number): boolean {
+  const region = client.memoryAt(address);
+  return region?.access === 'mapped' && address + count <= region.address + region.sizeBytes;
 }
