@@ -236,7 +236,7 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
       client.trigger(IRQ_MSI, vector);
       return;
     }
-    const { payload, payloadOffset, payloadBytes } = tlp;
+    const { payload, payloadOffset, payloadBytes, lengthDw } = tlp;
     const base = tlpAddress(tlp);
     const isWhole = tlp.firstBe === 15 && (lengthDw === 1 || tlp.lastBe === 15);
     if (isWhole && isMapped(client, base, payloadBytes)) {
