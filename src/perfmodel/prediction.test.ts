@@ -1,4 +1,4 @@
-/** `docs/schemas/predict-1.schema.json` is made of the schema: `npx vitest run -u FILE` writes it anew. */
+/** `docs/schemas/predict-1.schema.json` is made of the schema: `npx vitest run FILE --update` writes it anew. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
