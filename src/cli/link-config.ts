@@ -28,8 +28,15 @@ export const linkFields = schema
   })
   .default({});
 
+/**
+ * While frames go both ways each carries the acknowledgement of those before. The timer is for when they do not;
+ * a shorter one would fire a thousand times a second for nothing, between a request and its answer.
+ */
+const ACK_DELAY_NS = 5e6;
+
 export function linkOptionsOf(link: z.infer<typeof linkFields>): Partial<LinkOptions> {
   return {
+    ackDelayNs: ACK_DELAY_NS,
     ...(link.resumeWindow === undefined ? {} : { resumeWindowNs: link.resumeWindow }),
     ...(link.maxFrame === undefined ? {} : { maxFrameBytes: link.maxFrame }),
     ...(link.replayBuffer === undefined ? {} : { replayBytes: link.replayBuffer }),
