@@ -124,7 +124,7 @@ function hasReached({ state, leaving }: Binding, goal: WaitGoal): boolean {
 /** What does not get where it should without somebody's help. */
 export function isStuck(binding: Binding, goal: WaitGoal): boolean {
   if (goal === 'attached' && (binding.leaving || binding.state === BindingState.FREE)) return true;
-  if (goal === 'free' && isLettingGo(binding)) return false;
+  if (goal === 'free' && (isLettingGo(binding) || isAskedBack(binding))) return false;
   return binding.state === BindingState.FAILED && binding.failure?.retries !== true;
 }
 
@@ -132,6 +132,11 @@ export function isStuck(binding: Binding, goal: WaitGoal): boolean {
 function isLettingGo({ leaving, failure }: Binding): boolean {
   const isQuarantined = failure?.reason === 'quarantined';
   return leaving && isQuarantined && failure.during !== BindingState.SCRUBBING;
+}
+
+/** With this very answer: no attempt since. What comes of it the log will say. */
+function isAskedBack({ leaving, failure }: Binding): boolean {
+  return leaving && failure?.attempts === 0;
 }
 
 const changedMs = ({ changed }: Binding): number =>

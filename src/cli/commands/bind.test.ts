@@ -365,8 +365,22 @@ describe('unbind and retry', () => {
     expect(stdout).toMatch(/b1 +free /);
   });
 
+  // A binding that had failed was taken for stuck by the very answer that says it is given back.
+  it('unbind --wait of a binding that had failed waits for what comes of it (regression)', async () => {
+    const asked = { failure: { ...failure('link-down', false), attempts: 0 }, leaving: true };
+    const pool = new FakePool({
+      unbind: () => ({ bindings: [binding('b1', BindingState.FAILED, asked)] }),
+    });
+    const running = printed(() => unbindOn(pool, ['b1'], { ...OPTIONS, wait: true }));
+    await expect.poll(() => pool.watchedFrom).toHaveLength(1);
+    pool.append({ binding: binding('b1', BindingState.FREE) });
+    const { stdout, thrown } = await running;
+    expect(thrown).toBeUndefined();
+    expect(stdout).toMatch(/b1 +free /);
+  });
+
   it('unbind that is stuck names the way that does not wait', async () => {
-    const stuck = { failure: failure('drain-timeout', false), leaving: true };
+    const stuck = { failure: { ...failure('drain-timeout', false), attempts: 1 }, leaving: true };
     const pool = new FakePool({
       unbind: () => ({ bindings: [binding('b1', BindingState.FAILED, stuck)] }),
     });
@@ -377,7 +391,7 @@ describe('unbind and retry', () => {
   });
 
   it('unbind --force that is stuck does not advise to --force (regression)', async () => {
-    const stuck = { failure: failure('box-unreachable', false), leaving: true };
+    const stuck = { failure: { ...failure('box-unreachable', false), attempts: 1 }, leaving: true };
     const pool = new FakePool({
       unbind: () => ({ bindings: [binding('b1', BindingState.FAILED, stuck)] }),
     });
