@@ -10,6 +10,7 @@ import { DxpuError, type DxpuErrorCode } from '#base/errors';
 // bits/socket.h, bits/fcntl-linux.h, bits/mman-linux.h, asm-generic/errno.h: alike on x86-64 and arm64.
 export const AF_UNIX = 1;
 export const SOCK_STREAM = 1;
+export const SHUT_RDWR = 2;
 export const SOCK_NONBLOCK = 0o4000;
 export const SOCK_CLOEXEC = 0o2000000;
 export const SOL_SOCKET = 1;
@@ -48,6 +49,7 @@ interface Libc {
   readonly listen: IntCall;
   readonly accept4: IntCall;
   readonly connect: IntCall;
+  readonly shutdown: IntCall;
   readonly sendmsg: IntCall;
   readonly recvmsg: IntCall;
   readonly mmap: (...args: readonly (number | bigint)[]) => bigint | number;
@@ -81,6 +83,7 @@ function loadLibc(): Libc {
     listen: declare('int listen(int, int)'),
     accept4: declare('int accept4(int, uintptr_t, uintptr_t, int)'),
     connect: declare('int connect(int, uintptr_t, unsigned int)'),
+    shutdown: declare('int shutdown(int, int)'),
     sendmsg: declare('int64_t sendmsg(int, uintptr_t, int)'),
     recvmsg: declare('int64_t recvmsg(int, uintptr_t, int)'),
     mmap: library.func('uintptr_t mmap(uintptr_t, size_t, int, int, int, int64_t)'),
