@@ -1,8 +1,8 @@
 /** An accelerator that a process of its own serves over vfio-user, in a slot of box b2: the guest sees no difference. */
 import { expect, it } from 'vitest';
 import { functionText } from '#testkit/vm/guest-function';
-import { until } from '../e2e/processes.ts';
-import type { BindingRecord, VmPool } from './vm-pool.ts';
+import type { VmPool } from '#testkit/vm/vm-pool';
+import type { BindingRecord } from '#testkit/vm/vm-pool-parts';
 
 /** Nothing is bound before, nor afterwards. `golden` is what the built-in accelerator looks like. */
 export function remoteDeviceParts(pool: () => VmPool, golden: () => string): void {
@@ -24,10 +24,7 @@ export function remoteDeviceParts(pool: () => VmPool, golden: () => string): voi
   it('loses it with a reason when that process dies, and nothing else', async () => {
     const binding = bound.get('remote-accel');
     await pool().killRemote();
-    const failed = await until(async () => {
-      const one = (await pool().bindings()).find(({ id }) => id === binding?.id);
-      return one?.state === 'failed' ? one : undefined;
-    }, 'the binding to fail');
+    const failed = await pool().untilBinding(binding?.id ?? '', ({ state }) => state === 'failed');
     expect(failed.failure).toMatchObject({ reason: 'quarantined' });
     expect(failed.failure?.message).toMatch(
       /the vfio-user device .*: the peer closed the connection/,

@@ -24,7 +24,8 @@ export class GuestControl {
   #running: Running | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #isEnded = false;
-  #cameUp = (): void => {};
+  readonly #waiting: { readonly resolve: () => void; readonly reject: (reason: Error) => void }[] =
+    [];
   /** Settles when the guest has come up; fails where the VM ends before. */
   readonly ready: Promise<void>;
 
@@ -32,13 +33,18 @@ export class GuestControl {
     this.#socket = net.connect(path);
     this.#socket.on('data', (chunk: Buffer) => this.#take(chunk));
     this.#socket.on('error', () => {});
-    this.ready = new Promise((resolve, reject) => {
-      this.#cameUp = resolve;
-      this.#socket.on('close', () => {
-        this.#isEnded = true;
-        this.#reject(ENDED);
-        reject(new Error(ENDED));
-      });
+    this.#socket.on('close', () => {
+      this.#isEnded = true;
+      this.#reject(ENDED);
+      for (const { reject } of this.#waiting) reject(new Error(ENDED));
+    });
+    this.ready = this.nextReady();
+  }
+
+  /** Settles when the guest comes up the next time; fails where the VM ends before. */
+  nextReady(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
     });
   }
 
@@ -68,7 +74,7 @@ export class GuestControl {
     const ready = this.#input.lastIndexOf(`${CONTROL_READY}\n`);
     if (ready >= 0) {
       this.#input = this.#input.subarray(ready + CONTROL_READY.length + 1);
-      this.#cameUp();
+      for (const { resolve } of this.#waiting.splice(0)) resolve();
       this.#reject('the guest has restarted');
     }
     const running = this.#running;

@@ -9,6 +9,7 @@ import type { GuestProgram } from '#vm/guest-initramfs';
 const SOURCES: Readonly<Record<string, readonly string[]>> = {
   sgemm: ['sgemm.c', 'accel-channel.c', 'vfio-function.c'],
   measure: ['measure.c', 'accel-channel.c', 'vfio-function.c'],
+  reach: ['reach.c', 'accel-channel.c', 'vfio-function.c'],
   fbdraw: ['fbdraw.c'],
 };
 /** Static: the guest has no libraries. Without contraction, so that fp32 rounds as the accelerator does. */
