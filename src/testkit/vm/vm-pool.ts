@@ -43,6 +43,8 @@ import {
 const FIRST_HOST = 'vm1';
 const WITHIN_NS = 60e9;
 const QUIET_MS = 200;
+/** As long as may be: after a cut of two seconds the next try is half a second later, and a busy machine is slow. */
+const LINK = 'link: { resumeWindow: 3900ms }\n';
 
 const BOXES = Object.keys(DEVICES);
 
@@ -219,7 +221,7 @@ export class VmPool {
       const file = configFile(this.state, `box-${box}`);
       const [head = ''] = readFileSync(file, 'utf8').split('devices:');
       const lines = devices.map((device) => `  - ${device}\n`);
-      writeFileSync(file, `${head}devices:\n${lines.join('')}`);
+      writeFileSync(file, `${head}devices:\n${lines.join('')}${LINK}`);
     }
     const words = [
       MAIN,
@@ -244,7 +246,7 @@ export class VmPool {
     const { qmp, ports } = this.vmOf(host);
     await issueFiles(poolFolder(state), { kind: 'host', id: host }, { nowMs: Date.now() });
     const config = configFile(state, `host-${host}`);
-    writeFileSync(config, vmHostYaml(host, qmp, ports, poolManager(state)));
+    writeFileSync(config, vmHostYaml(host, qmp, ports, poolManager(state)) + LINK);
     await this.startProcess('host', host);
     await lookFor(
       async () => {
