@@ -22,7 +22,7 @@ import { remoteDeviceParts } from './remote-device.ts';
 const needs = await vmNeeds();
 const reason = typeof needs === 'string' ? ` (skipped: ${needs})` : '';
 
-const WATCHDOG_MS = 300_000;
+const WATCHDOG_MS = 400_000;
 const SLOTS = 4;
 const LOOK_MS = 300;
 const golden = (kind: Kind): string =>
