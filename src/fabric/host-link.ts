@@ -2,7 +2,8 @@
  * The initiating end of a link: finds connections for its one session, begins a new session when the
  * old one is over, and never gives up until it is stopped.
  *
- *   waiting       until the next attempt; the pause doubles from `backoffMinNs` to `backoffMaxNs`
+ *   waiting       until the next attempt; the pause doubles from `backoffMinNs` to `backoffMaxNs`,
+ *                 and is at most a tenth of the resume window while the peer of a session is out of reach
  *   connecting    the shell has been asked for a connection
  *   handshaking   HELLO is out
  *   up            the session has its connection
@@ -345,7 +346,9 @@ export class HostLink implements Timed {
     if (this.#state === 'stopped') return;
     this.counters.connectFailures++;
     this.#report(now, reason);
-    this.#waitAndRetry(now);
+    // While nobody is reached, a session that could go on is not lost to a long pause.
+    const isCutOff = connection === undefined && this.#session !== undefined;
+    this.#waitAndRetry(now, isCutOff ? this.#options.resumeWindowNs / 10 : undefined);
   }
 
   /** A connection that was up is gone. */
@@ -355,12 +358,13 @@ export class HostLink implements Timed {
     this.#backoffNs = this.#options.backoffMinNs;
   }
 
-  #waitAndRetry(now: Nanos): void {
+  #waitAndRetry(now: Nanos, mostNs: number = this.#options.backoffMaxNs): void {
     this.#clearDeadlines();
     this.#state = 'waiting';
     this.#nextPath();
-    this.#retryAtNs = now + this.#backoffNs;
-    this.#backoffNs = Math.min(this.#options.backoffMaxNs, this.#backoffNs * 2);
+    const { backoffMaxNs } = this.#options;
+    this.#retryAtNs = now + Math.min(mostNs, this.#backoffNs);
+    this.#backoffNs = Math.min(backoffMaxNs, this.#backoffNs * 2);
   }
 
   #nextPath(): void {

@@ -113,6 +113,18 @@ describe('a lost connection', () => {
     expect(arrived(world.boxUser)).toEqual([1]);
   });
 
+  it('resumes within a tenth of the window once the peer is in reach again', () => {
+    const world = new LinkWorld().up();
+    world.paths[0]!.cut('reset');
+    // Pauses of 50, 100, 200 ms and so on would by then be as long as what is left of 3 s.
+    world.run(2.65e9);
+    world.paths[0]!.heal();
+    world.run(0.3e9 + 1e6);
+    expect(world.host.state).toBe('up');
+    expect(world.hostUser.session).toBe(1);
+    expect(world.hostUser.downs).toEqual([]);
+  });
+
   it('ends the session when the resume window does', () => {
     const world = new LinkWorld().up();
     world.paths[0]!.cut('reset');
