@@ -18,8 +18,9 @@ const profile = linkProfile({});
 const device = { channels: 1 };
 const memory = { hostBytes: COPY_BYTES, deviceBytes: COPY_BYTES };
 
-const tlpsPerS = (make: () => EmulatedSystem, direction: 'htod' | 'dtoh'): number => {
-  let best = 0;
+/** By the clock, and by the CPU time of the process, which others on the machine disturb less. */
+const tlpsPerS = (make: () => EmulatedSystem, direction: 'htod' | 'dtoh'): [number, number] => {
+  let [best, bestOfCpu] = [0, 0];
   for (let round = 0; round < ROUNDS; round += 1) {
     const system = make();
     const space = new CopySpace(system.soft.memory, COPY_BYTES);
@@ -27,11 +28,15 @@ const tlpsPerS = (make: () => EmulatedSystem, direction: 'htod' | 'dtoh'): numbe
     builder[direction](0, 0, COPY_BYTES, []);
     builder.fenceLast();
     const beganMs = performance.now();
+    const before = process.cpuUsage();
     const { counts } = runWorkload(system, singleCall(builder.take()), { profile });
     const lastedS = (performance.now() - beganMs) / 1e3;
-    best = Math.max(best, (counts.up.total + counts.down.total) / lastedS);
+    const { user, system: kernel } = process.cpuUsage(before);
+    const tlps = counts.up.total + counts.down.total;
+    best = Math.max(best, tlps / lastedS);
+    bestOfCpu = Math.max(bestOfCpu, tlps / ((user + kernel) / 1e6));
   }
-  return best;
+  return [best, bestOfCpu];
 };
 
 const print = (text: string): boolean => process.stdout.write(`${text}\n`);
@@ -40,9 +45,10 @@ for (const [name, make] of [
   ['pooled', () => pooledSystem({ profile, device, ...memory })],
 ] as const) {
   for (const direction of ['htod', 'dtoh'] as const) {
-    const rate = tlpsPerS(make, direction);
+    const [rate, ofCpu] = tlpsPerS(make, direction).map((one) => Math.round(one / 1e3));
     print(
-      `${name} ${direction}: ${Math.round(rate / 1e3)} thousand TLPs/s (best of ${ROUNDS}; goal 500)`,
+      `${name} ${direction}: ${rate} thousand TLPs/s, ${ofCpu} a second of CPU ` +
+        `(best of ${ROUNDS}; goal 500)`,
     );
   }
 }
