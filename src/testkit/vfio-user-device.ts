@@ -207,8 +207,9 @@ export class ExampleDevice implements ServedDevice {
       status(refused === undefined ? STATUS_DONE : STATUS_ERROR | refused.errno);
       this.#raise(0);
     };
-    if (command === DMA_TO_GUEST) client.dmaWrite(now, address, this.memory, at, length, done);
-    else client.dmaRead(now, address, this.memory, at, length, done);
+    const transfer = { address, bytes: this.memory, at, count: length, done };
+    if (command === DMA_TO_GUEST) client.dmaWrite(now, transfer);
+    else client.dmaRead(now, transfer);
   }
 
   #raise(vector: number): void {

@@ -31,7 +31,7 @@ describe('the server asks', () => {
 
   test('golden: a read of 4 bytes at 0x1002, and its answer', () => {
     const into = new Uint8Array(6);
-    device.client!.dmaRead(NOW, 0x1002, into, 1, 4, done);
+    device.client!.dmaRead(NOW, { address: 0x1002, bytes: into, at: 1, count: 4, done });
     expect(Buffer.from(rig.port.oneMessage().bytes)).toEqual(
       Buffer.from(hex('0000 0b00 20000000 00000000 00000000  0210000000000000 0400000000000000')),
     );
@@ -44,14 +44,14 @@ describe('the server asks', () => {
 
   test('golden: a write of 3 bytes at 0x20, and both forms of its answer', () => {
     const from = hex('0102030405');
-    device.client!.dmaWrite(NOW, 0x20, from, 1, 3, done);
+    device.client!.dmaWrite(NOW, { address: 0x20, bytes: from, at: 1, count: 3, done });
     expect(Buffer.from(rig.port.oneMessage().bytes)).toEqual(
       Buffer.from(
         hex('0000 0c00 23000000 00000000 00000000  2000000000000000 0300000000000000 020304'),
       ),
     );
     rig.give(hex('0000 0c00 20000000 01000000 00000000  2000000000000000 0300000000000000'));
-    device.client!.dmaWrite(NOW, 0x20, from, 1, 3, done);
+    device.client!.dmaWrite(NOW, { address: 0x20, bytes: from, at: 1, count: 3, done });
     rig.port.oneMessage();
     // As the specification's table has it: a count of four bytes.
     rig.give(hex('0100 0c00 1c000000 01000000 00000000  2000000000000000 03000000'));
@@ -59,7 +59,13 @@ describe('the server asks', () => {
   });
 
   test('long transfers go in pieces, two at a time, in order', () => {
-    device.client!.dmaWrite(NOW, 100, new Uint8Array(10_000), 0, 10_000, done);
+    device.client!.dmaWrite(NOW, {
+      address: 100,
+      bytes: new Uint8Array(10_000),
+      at: 0,
+      count: 10_000,
+      done,
+    });
     const first = rig.port.sent.splice(0).map(({ message }) => message);
     expect(first.map((message) => message.view.getUint32(24, true))).toEqual([4096, 4096]);
     expect(first.map((message) => message.view.getUint32(16, true))).toEqual([100, 4196]);
@@ -75,11 +81,11 @@ describe('the server asks', () => {
   });
 
   test('an errno fails the transfer, and the session goes on', () => {
-    device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
+    device.client!.dmaRead(NOW, { address: 0, bytes: new Uint8Array(4), at: 0, count: 4, done });
     rig.port.oneMessage();
     rig.give(hex('0000 0b00 10000000 21000000 0e000000'));
     expect(ends).toEqual([Errno.EFAULT]);
-    device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
+    device.client!.dmaRead(NOW, { address: 0, bytes: new Uint8Array(4), at: 0, count: 4, done });
     rig.port.oneMessage();
     // The errno is optional.
     rig.give(hex('0100 0b00 10000000 21000000 00000000'));
@@ -89,7 +95,7 @@ describe('the server asks', () => {
 
   test('without an answer it fails after its time, and the answer then is for nobody', () => {
     const into = new Uint8Array(4);
-    device.client!.dmaRead(NOW, 0, into, 0, 4, done);
+    device.client!.dmaRead(NOW, { address: 0, bytes: into, at: 0, count: 4, done });
     rig.port.oneMessage();
     expect(rig.session.nextDeadlineNs()).toBe(4000e6);
     rig.at(3999);
@@ -129,7 +135,7 @@ describe('the server asks', () => {
     ],
   ];
   test.each(lies)('an answer with %s ends the session', (_name, bytes) => {
-    device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
+    device.client!.dmaRead(NOW, { address: 0, bytes: new Uint8Array(4), at: 0, count: 4, done });
     rig.port.oneMessage();
     rig.give(bytes);
     expect(rig.ends).toHaveLength(1);
@@ -138,7 +144,7 @@ describe('the server asks', () => {
   });
 
   test('reads of regions are answered while DMA is under way', () => {
-    device.client!.dmaRead(NOW, 0, new Uint8Array(4), 0, 4, done);
+    device.client!.dmaRead(NOW, { address: 0, bytes: new Uint8Array(4), at: 0, count: 4, done });
     rig.port.oneMessage();
     const reply = rig.ask(
       hex('0500 0900 20000000 00000000 00000000  0000000000000000 00000000 04000000'),
@@ -156,9 +162,9 @@ describe('the server asks', () => {
     );
     const counter = new Uint8Array(8);
     const fired = (): boolean => systemFds.read(fd, -1, counter, 0, 8);
-    device.client!.dmaWrite(NOW, 0, new Uint8Array(8), 0, 8, done);
+    device.client!.dmaWrite(NOW, { address: 0, bytes: new Uint8Array(8), at: 0, count: 8, done });
     device.client!.trigger(IRQ_MSI, 0);
-    device.client!.dmaWrite(NOW, 8, new Uint8Array(8), 0, 8, done);
+    device.client!.dmaWrite(NOW, { address: 8, bytes: new Uint8Array(8), at: 0, count: 8, done });
     rig.port.sent.splice(0);
     rig.give(hex('0100 0c00 20000000 01000000 00000000  0800000000000000 0800000000000000'));
     expect(fired()).toBe(false);

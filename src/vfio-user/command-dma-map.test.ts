@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ExampleDevice } from '#testkit/vfio-user-device';
 import { hex, openFds, SessionRig, socketFolder } from '#testkit/vfio-user-rig';
 import type { Message } from './message.ts';
-import { Errno } from './refusal.ts';
+import { type Done, Errno } from './refusal.ts';
 import type { ServerOptions } from './server-options.ts';
 import { createMemoryFile, systemFds } from './system-fds.ts';
 
@@ -211,9 +211,11 @@ test('a file that became shorter: the transfer fails, this process goes on', () 
   expect(device.regions[0]!.access).toBe('file');
   ftruncateSync(own, 0);
   let errno = 0;
-  device.client!.dmaRead(0 as never, 4096, new Uint8Array(16), 0, 16, (_now, refused) => {
+  const done: Done = (_now, refused) => {
     errno = refused?.errno ?? 0;
-  });
+  };
+  const bytes = new Uint8Array(16);
+  device.client!.dmaRead(0 as never, { address: 4096, bytes, at: 0, count: 16, done });
   expect(errno).toBe(Errno.EIO);
   closeSync(own);
 });
@@ -233,9 +235,11 @@ test('many pieces of one file are mapped up to a bound; the others share one des
   expect(openFds()).toBe(during + 1);
   const last = device.regions.at(-1)!;
   let refused = true;
-  device.client!.dmaWrite(0 as never, last.address, Uint8Array.of(5), 0, 1, (_now, why) => {
+  const done: Done = (_now, why) => {
     refused = why !== undefined;
-  });
+  };
+  const { address } = last;
+  device.client!.dmaWrite(0 as never, { address, bytes: Uint8Array.of(5), at: 0, count: 1, done });
   expect(refused).toBe(false);
   const back = new Uint8Array(1);
   readSync(fd, back, 0, 1, 29 * 4096);
@@ -259,9 +263,8 @@ test('a transfer that is under way ends with EFAULT at DMA_UNMAP, whose answer w
   rig.ask(map(0, 0, 0x10_0000));
   const ends: (number | undefined)[] = [];
   const buffer = new Uint8Array(64);
-  device.client!.dmaRead(0 as never, 0, buffer, 0, 64, (_now, refused) =>
-    ends.push(refused?.errno),
-  );
+  const done: Done = (_now, refused) => ends.push(refused?.errno);
+  device.client!.dmaRead(0 as never, { address: 0, bytes: buffer, at: 0, count: 64, done });
   const request = rig.port.oneMessage();
   expect(request.command).toBe(11);
   expect(rig.ask(unmap(0, 0x10_0000)).flags).toBe(1);
@@ -288,9 +291,11 @@ test('regions above 1 GiB are mapped in windows', () => {
   // Across the boundary of the two.
   let refused = true;
   const data = Uint8Array.of(1, 2, 3, 4);
-  device.client!.dmaWrite(0 as never, 0x1_3fff_fffe, data, 0, 4, (_now, why) => {
+  const done: Done = (_now, why) => {
     refused = why !== undefined;
-  });
+  };
+  const address = 0x1_3fff_fffe;
+  device.client!.dmaWrite(0 as never, { address, bytes: data, at: 0, count: 4, done });
   expect(refused).toBe(false);
   const back = new Uint8Array(4);
   readSync(own, back, 0, 4, 2 ** 30 - 2);

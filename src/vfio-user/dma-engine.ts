@@ -6,9 +6,11 @@
  * `afterWrites` gives interrupts their place: behind every write begun before them.
  */
 import { copyBytes } from '#base/copy-bytes';
+import { Barrier } from '#base/barrier';
 import type { Nanos } from '#base/units';
 import { DMA_DATA, encodeDmaRead, encodeDmaWrite, isDmaReply } from './dma-access.ts';
 import type { DmaMap, DmaRegion } from './dma-map.ts';
+import type { DmaTransfer } from './dma-transfer.ts';
 import type { FdOperations } from './fd-operations.ts';
 import type { PeerPort } from './message-channel.ts';
 import { Command, type Message } from './message.ts';
@@ -28,7 +30,8 @@ export interface DmaEngineOptions {
 
 interface Transfer {
   readonly isWrite: boolean;
-  readonly serial: number;
+  /** Of a write, among `#writes`. */
+  readonly serial: number | undefined;
   readonly done: Done;
   /** Pieces that have neither been answered nor dropped. */
   left: number;
@@ -51,43 +54,24 @@ export class DmaEngine {
   maxMessageBytes = 4096;
   #queue: Piece[] = [];
   readonly #out = new Set<Piece>();
-  /** Writes with pieces left, by serial number, ascending. */
-  readonly #writes = new Map<number, Transfer>();
-  readonly #behind: { readonly serial: number; readonly run: () => void }[] = [];
-  #serial = 0;
+  readonly #writes = new Barrier();
 
   constructor(options: DmaEngineOptions) {
     this.#options = options;
   }
 
-  /** Copies `count` bytes at `address` into `bytes` at `at`. */
-  read(
-    now: Nanos,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void {
-    this.#begin(now, false, address, bytes, at, count, done);
+  read(now: Nanos, transfer: DmaTransfer): void {
+    this.#begin(now, false, transfer);
   }
 
-  /** Copies `count` of `bytes` from `at` on to `address`. They must not change before `done`. */
-  write(
-    now: Nanos,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void {
-    this.#begin(now, true, address, bytes, at, count, done);
+  write(now: Nanos, transfer: DmaTransfer): void {
+    this.#begin(now, true, transfer);
   }
 
   /** Calls `run` once all writes begun so far have ended; at once if none is under way. In order. */
   afterWrites(run: () => void): void {
-    if (this.#writes.size === 0 && this.#behind.length === 0) run();
-    else this.#behind.push({ serial: this.#serial, run });
+    if (this.#writes.isOpen) run();
+    else this.#writes.wait(run);
   }
 
   /** Ends what still has to do with `region`: nothing of it is sent or copied from here on. */
@@ -106,21 +90,14 @@ export class DmaEngine {
   /** The connection is gone. `PendingRequests.abort`, called next, ends what is out. */
   abort(now: Nanos, reason: string): void {
     // Nobody is left to be interrupted.
-    this.#behind.length = 0;
+    this.#writes.clear();
     const refused = new Refusal(Errno.ECONNRESET, reason);
     for (const piece of this.#queue.splice(0)) this.#ended(now, piece, refused);
   }
 
-  #begin(
-    now: Nanos,
-    isWrite: boolean,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void {
-    if (this.#copied(isWrite, address, bytes, at, count)) {
+  #begin(now: Nanos, isWrite: boolean, asked: DmaTransfer): void {
+    const { address, bytes, at, count, done } = asked;
+    if (this.#copied(isWrite, asked)) {
       done(now, undefined);
       return;
     }
@@ -129,7 +106,7 @@ export class DmaEngine {
       done(now, refused);
       return;
     }
-    const serial = ++this.#serial;
+    const serial = isWrite ? this.#writes.begin() : undefined;
     const transfer: Transfer = { isWrite, serial, done, left: 1, refused: undefined };
     for (let from = 0; from < count; ) {
       const region = this.#options.map.find(address + from) as DmaRegion;
@@ -152,19 +129,12 @@ export class DmaEngine {
       }
       from += part;
     }
-    if (isWrite && transfer.left > 1) this.#writes.set(serial, transfer);
     this.#pieceEnded(now, transfer);
     this.#pump(now);
   }
 
   /** Whether it was all of one mapped window, as nearly every transfer is; then it is done. */
-  #copied(
-    isWrite: boolean,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-  ): boolean {
+  #copied(isWrite: boolean, { address, bytes, at, count }: DmaTransfer): boolean {
     const region = this.#options.map.find(address);
     if (region?.memory === undefined || count < 1) return false;
     if (!(isWrite ? region.writable : region.readable)) return false;
@@ -269,18 +239,7 @@ export class DmaEngine {
 
   #pieceEnded(now: Nanos, transfer: Transfer): void {
     if (--transfer.left > 0) return;
-    this.#writes.delete(transfer.serial);
     transfer.done(now, transfer.refused);
-    while (this.#behind.length > 0) {
-      const [first] = this.#behind;
-      if (first === undefined || this.#firstWrite() <= first.serial) return;
-      this.#behind.shift();
-      first.run();
-    }
-  }
-
-  #firstWrite(): number {
-    for (const serial of this.#writes.keys()) return serial;
-    return Infinity;
+    if (transfer.serial !== undefined) this.#writes.ended(now, transfer.serial);
   }
 }

@@ -2,6 +2,7 @@
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
 import type { DmaRegion } from './dma-map.ts';
+import type { DmaTransfer } from './dma-transfer.ts';
 import type { IrqLines } from './irq-lines.ts';
 import type { MemoryServer } from './memory-server.ts';
 import { type Done, Errno, Refusal } from './refusal.ts';
@@ -22,31 +23,19 @@ export class GuestAccess implements DeviceClient {
     this.#options = options;
   }
 
-  dmaRead(
-    now: Nanos,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void {
+  dmaRead(now: Nanos, transfer: DmaTransfer): void {
+    const { bytes, at, count } = transfer;
     assert(at >= 0 && at + count <= bytes.length, 'room for what is read');
-    if (this.#isGone(now, done)) return;
-    this.#options.memory.engine.read(now, address, bytes, at, count, done);
+    if (this.#isGone(now, transfer.done)) return;
+    this.#options.memory.engine.read(now, transfer);
     this.#options.deadlineMoved();
   }
 
-  dmaWrite(
-    now: Nanos,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void {
+  dmaWrite(now: Nanos, transfer: DmaTransfer): void {
+    const { bytes, at, count } = transfer;
     assert(at >= 0 && at + count <= bytes.length, 'the bytes to write');
-    if (this.#isGone(now, done)) return;
-    this.#options.memory.engine.write(now, address, bytes, at, count, done);
+    if (this.#isGone(now, transfer.done)) return;
+    this.#options.memory.engine.write(now, transfer);
     this.#options.deadlineMoved();
   }
 

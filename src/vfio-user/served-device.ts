@@ -4,8 +4,8 @@
  */
 import type { Nanos } from '#base/units';
 import type { DmaRegion } from './dma-map.ts';
+import type { DmaTransfer } from './dma-transfer.ts';
 import type { IrqCounts } from './irq-info.ts';
-import type { Done } from './refusal.ts';
 import type { Area } from './region-info.ts';
 
 export interface SharedRegion {
@@ -72,27 +72,13 @@ export interface ResetAccess {
 /** A client that is connected. After `detached` its calls fail or do nothing. */
 export interface DeviceClient {
   /**
-   * Copies guest memory at `address` into `bytes` at `at`. EFAULT if any of it is in no region, EPERM if
+   * Copies guest memory into `bytes`. EFAULT if any of it is in no region, EPERM if
    * it must not be read. Only the region's own flags are checked: whether the function is a bus master
    * is for the device to check.
    */
-  dmaRead(
-    now: Nanos,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void;
-  /** Copies to guest memory; `bytes` must not change before `done`. */
-  dmaWrite(
-    now: Nanos,
-    address: number,
-    bytes: Uint8Array,
-    at: number,
-    count: number,
-    done: Done,
-  ): void;
+  dmaRead(now: Nanos, transfer: DmaTransfer): void;
+  /** Copies to guest memory. */
+  dmaWrite(now: Nanos, transfer: DmaTransfer): void;
   /** The region that holds `address`: of a mapped one the bytes can be used without a copy. */
   memoryAt(address: number): DmaRegion | undefined;
   /**

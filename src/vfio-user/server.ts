@@ -112,32 +112,31 @@ export class VfioUserServer {
   }
 }
 
+type BoundedOption = keyof Omit<ServerOptions, 'unsealedMemory' | 'onRefused'>;
+
+/** The least and the most of each, all integers. */
+const BOUNDS: Readonly<Record<BoundedOption, readonly [least: number, most: number]>> = {
+  accessTimeoutMs: [1, 3_600_000],
+  dmaTimeoutMs: [1, 3_600_000],
+  maxMsgFds: [1, MAX_FDS],
+  maxDataXferBytes: [4096, 64 * 2 ** 20],
+  maxDmaMaps: [1, 2 ** 24],
+  maxMappedRegions: [0, 60_000],
+  maxPendingAccesses: [1, 2 ** 20],
+  maxDmaMessages: [1, 4096],
+};
+
 /** The options with their defaults. Throws `DxpuError` `invalid_argument`, naming the one that is wrong. */
 export function checkServerOptions(options: ServerOptions): ServerSettings {
-  const settings: ServerSettings = {
-    accessTimeoutMs: options.accessTimeoutMs ?? DEFAULT_SERVER_OPTIONS.accessTimeoutMs,
-    dmaTimeoutMs: options.dmaTimeoutMs ?? DEFAULT_SERVER_OPTIONS.dmaTimeoutMs,
-    maxMsgFds: options.maxMsgFds ?? DEFAULT_SERVER_OPTIONS.maxMsgFds,
-    maxDataXferBytes: options.maxDataXferBytes ?? DEFAULT_SERVER_OPTIONS.maxDataXferBytes,
-    maxDmaMaps: options.maxDmaMaps ?? DEFAULT_SERVER_OPTIONS.maxDmaMaps,
-    maxMappedRegions: options.maxMappedRegions ?? DEFAULT_SERVER_OPTIONS.maxMappedRegions,
-    maxPendingAccesses: options.maxPendingAccesses ?? DEFAULT_SERVER_OPTIONS.maxPendingAccesses,
-    maxDmaMessages: options.maxDmaMessages ?? DEFAULT_SERVER_OPTIONS.maxDmaMessages,
-    unsealedMemory: options.unsealedMemory ?? DEFAULT_SERVER_OPTIONS.unsealedMemory,
-    ...(options.onRefused === undefined ? {} : { onRefused: options.onRefused }),
-  };
-  checkInteger('accessTimeoutMs', settings.accessTimeoutMs, 1, 3_600_000);
-  checkInteger('dmaTimeoutMs', settings.dmaTimeoutMs, 1, 3_600_000);
-  checkInteger('maxMsgFds', settings.maxMsgFds, 1, MAX_FDS);
-  checkInteger('maxDataXferBytes', settings.maxDataXferBytes, 4096, 64 * 2 ** 20);
-  checkInteger('maxDmaMaps', settings.maxDmaMaps, 1, 2 ** 24);
-  checkInteger('maxMappedRegions', settings.maxMappedRegions, 0, 60_000);
-  checkInteger('maxPendingAccesses', settings.maxPendingAccesses, 1, 2 ** 20);
-  checkInteger('maxDmaMessages', settings.maxDmaMessages, 1, 4096);
-  return settings;
-}
-
-function checkInteger(name: string, value: number, least: number, most: number): void {
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw new DxpuError('invalid_argument', `${name} must be ${least} to ${most}: ${value}`);
+  const bounded: { -readonly [Name in BoundedOption]: number } = { ...DEFAULT_SERVER_OPTIONS };
+  for (const name of Object.keys(BOUNDS) as BoundedOption[]) {
+    const value = options[name] ?? bounded[name];
+    const [least, most] = BOUNDS[name];
+    if (!Number.isInteger(value) || value < least || value > most) {
+      throw new DxpuError('invalid_argument', `${name} must be ${least} to ${most}: ${value}`);
+    }
+    bounded[name] = value;
+  }
+  const { unsealedMemory = DEFAULT_SERVER_OPTIONS.unsealedMemory, onRefused } = options;
+  return { ...bounded, unsealedMemory, ...(onRefused === undefined ? {} : { onRefused }) };
 }

@@ -3,6 +3,7 @@
  * tags and limits. A read is answered when all of it is there, a write once the last of it has left. What is
  * sent upstream besides has its place behind the writes that came before it (`after`).
  */
+import { Barrier } from '#base/barrier';
 import type { Nanos } from '#base/units';
 import type { DevicePort } from '#pcie/device';
 import { DmaEngine, type DmaLimits } from '#pcie/endpoint-dma';
@@ -10,7 +11,6 @@ import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
 import type { Tlp } from '#pcie/tlp';
 import type { DmaReadAccess, DmaTarget, DmaWriteAccess } from '#vfio-user/client-memory';
 import { Errno } from '#vfio-user/refusal';
-import { Behind } from './behind.ts';
 
 /** As an endpoint of ours has by default; the host's tag enables bound it further. */
 const TAGS = 256;
@@ -25,7 +25,7 @@ interface Transfer {
 
 export class RemoteDma implements DmaTarget, DmaClient {
   readonly #engine: DmaEngine;
-  readonly #behind = new Behind();
+  readonly #writes = new Barrier();
   readonly #out = new Map<number, Transfer>();
   #cookie = 0;
 
@@ -71,14 +71,14 @@ export class RemoteDma implements DmaTarget, DmaClient {
     const { address, count } = access;
     const done = (then: Nanos): void => access.done(then);
     const fail = (then: Nanos, errno: number): void => access.fail(then, errno);
-    const cookie = this.#open({ done, fail, serial: this.#behind.begin() });
+    const cookie = this.#open({ done, fail, serial: this.#writes.begin() });
     this.#engine.write(now, 0, address, access.bytes.slice(0, count), 0, count, this, cookie);
   }
 
   /** A DWORD write, as a message interrupt is; behind the writes before it. */
   writeWord(now: Nanos, address: number, value: number): void {
     const ended = (): void => {};
-    const cookie = this.#open({ done: ended, fail: ended, serial: this.#behind.begin() });
+    const cookie = this.#open({ done: ended, fail: ended, serial: this.#writes.begin() });
     this.#engine.writeSmall(now, 0, address, value, 0, 4, this, cookie);
   }
 
@@ -88,12 +88,13 @@ export class RemoteDma implements DmaTarget, DmaClient {
     this.#out.delete(cookie);
     if (status === DmaStatus.OK) transfer.done(now);
     else transfer.fail(now, status === DmaStatus.TIMEOUT ? Errno.ETIMEDOUT : Errno.EFAULT);
-    if (transfer.serial !== undefined) this.#behind.ended(now, transfer.serial);
+    if (transfer.serial !== undefined) this.#writes.ended(now, transfer.serial);
   }
 
   /** Calls `run` once all writes so far have left, in order. */
   after(now: Nanos, run: (now: Nanos) => void): void {
-    this.#behind.after(now, run);
+    if (this.#writes.isOpen) run(now);
+    else this.#writes.wait(run);
   }
 
   /** The host has taken bus mastering away: what has not left never will. */
@@ -103,7 +104,7 @@ export class RemoteDma implements DmaTarget, DmaClient {
     this.#out.clear();
     for (const { fail, serial } of stopped) {
       fail(now, Errno.EPERM);
-      if (serial !== undefined) this.#behind.ended(now, serial);
+      if (serial !== undefined) this.#writes.ended(now, serial);
     }
   }
 
@@ -111,7 +112,7 @@ export class RemoteDma implements DmaTarget, DmaClient {
   reset(now: Nanos): void {
     this.limits.busMaster = false;
     this.#engine.reset();
-    this.#behind.clear();
+    this.#writes.clear();
     const stopped = [...this.#out.values()];
     this.#out.clear();
     for (const { fail } of stopped) fail(now, Errno.ECONNRESET);

@@ -7,7 +7,7 @@ import * as reg from '#devices/accel-registers';
 import { createDeviceModel } from '#devices/device-models';
 import { copyBytes } from '#base/copy-bytes';
 import type { DmaRegion } from '#vfio-user/dma-map';
-import type { Done } from '#vfio-user/refusal';
+import type { DmaTransfer } from '#vfio-user/dma-transfer';
 import { REGION_CONFIG } from '#vfio-user/region-info';
 import { ServedModel } from './served-model.ts';
 
@@ -40,17 +40,17 @@ class HoldingClient {
   waiting = 0;
   most = 0;
 
-  dmaRead(now: Nanos, from: number, bytes: Uint8Array, at: number, n: number, done: Done): void {
-    copyBytes(bytes, at, this.memory, from, n);
+  dmaRead(now: Nanos, { address, bytes, at, count, done }: DmaTransfer): void {
+    copyBytes(bytes, at, this.memory, address, count);
     done(now, undefined);
   }
 
-  dmaWrite(now: Nanos, to: number, bytes: Uint8Array, at: number, n: number, done: Done): void {
-    this.waiting += n;
+  dmaWrite(now: Nanos, { address, bytes, at, count, done }: DmaTransfer): void {
+    this.waiting += count;
     this.most = Math.max(this.most, this.waiting);
     this.held.push(() => {
-      this.waiting -= n;
-      copyBytes(this.memory, to, bytes, at, n);
+      this.waiting -= count;
+      copyBytes(this.memory, address, bytes, at, count);
       done(now, undefined);
     });
   }

@@ -19,7 +19,7 @@ import { DEVICE_CONTROL, PCIE_CAPABILITY_ID } from '#pcie/pcie-capability';
 import { FlowClass, hasSafeAddress, type Tlp, TlpKind, tlpAddress } from '#pcie/tlp';
 import { IRQ_MSI } from '#vfio-user/irq-info';
 import { REGION_CONFIG } from '#vfio-user/region-info';
-import { Errno } from '#vfio-user/refusal';
+import { Errno, type Refusal } from '#vfio-user/refusal';
 import type {
   DeviceClient,
   DeviceSpec,
@@ -223,9 +223,10 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
       return;
     }
     const epoch = this.#epoch;
-    client.dmaRead(now, address, bytes, 0, bytes.length, (then, refused) => {
+    const done = (then: Nanos, refused: Refusal | undefined): void => {
       if (epoch === this.#epoch) this.#within(then, () => this.#reads.ended(read, !refused));
-    });
+    };
+    client.dmaRead(now, { address, bytes, at: 0, count: bytes.length, done });
   }
 
   #write(now: Nanos, tlp: Tlp): void {
@@ -240,7 +241,9 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     const base = tlpAddress(tlp);
     const isWhole = tlp.firstBe === 15 && (lengthDw === 1 || tlp.lastBe === 15);
     if (isWhole && isMapped(client, base, payloadBytes)) {
-      client.dmaWrite(now, base, payload, payloadOffset, payloadBytes, () => {});
+      const done = (): void => {};
+      const whole = { address: base, bytes: payload, at: payloadOffset, count: payloadBytes, done };
+      client.dmaWrite(now, whole);
       return;
     }
     const bytes = payload.slice(payloadOffset, payloadOffset + payloadBytes);
@@ -260,11 +263,12 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     const count = end - at;
     const epoch = this.#epoch;
     this.#writing += count;
-    client.dmaWrite(now, base + at, bytes, at, count, (then) => {
+    const done = (then: Nanos): void => {
       if (epoch !== this.#epoch) return;
       this.#writing -= count;
       if (this.#wasFull) this.#within(then, () => {});
-    });
+    };
+    client.dmaWrite(now, { address: base + at, bytes, at, count, done });
   }
 
   /** −1 for a write that is no interrupt of the message the client has programmed. */

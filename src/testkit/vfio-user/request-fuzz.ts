@@ -208,12 +208,13 @@ class FuzzedSession {
     const address = Math.max(0, this.#lent.edge((of) => prng.pick(of)) + prng.below(128) - 64);
     const bytes = new Uint8Array(1 + prng.below(96)).fill(1 + prng.below(255));
     const now = this.#clock.now() as Nanos;
+    const transfer = { address, bytes, at: 0, count: bytes.length, done: () => {} };
     if (prng.below(2) === 0) {
-      client?.dmaRead(now, address, bytes, 0, bytes.length, () => {});
+      client?.dmaRead(now, transfer);
       return;
     }
     const how = this.#lent.allows(true, address, bytes.length);
-    client?.dmaWrite(now, address, bytes, 0, bytes.length, () => {});
+    client?.dmaWrite(now, transfer);
     if (client === undefined || how !== 'file') return;
     for (const at of [address, address + bytes.length - 1]) {
       if (this.#lent.byteAt(at) !== bytes[0])

@@ -1,6 +1,7 @@
 /** A device whose transfers are held against what its client has lent; a difference throws. */
 import type { Nanos } from '#base/units';
 import type { DmaRegion } from '#vfio-user/dma-map';
+import type { DmaTransfer } from '#vfio-user/dma-transfer';
 import type { Done } from '#vfio-user/refusal';
 import type {
   DeviceClient,
@@ -34,14 +35,8 @@ export class WatchedDevice implements ServedDevice {
   attached(now: Nanos, client: DeviceClient): void {
     const transfer =
       (isWrite: boolean) =>
-      (
-        then: Nanos,
-        address: number,
-        bytes: Uint8Array,
-        at: number,
-        count: number,
-        done: Done,
-      ): void => {
+      (then: Nanos, asked: DmaTransfer): void => {
+        const { address, count, done } = asked;
         const how = this.#lent.allows(isWrite, address, count);
         if (how !== undefined) this.#lent.reached(address, count);
         const what = `${isWrite ? 'writing' : 'reading'} ${count} bytes at 0x${address.toString(16)}`;
@@ -52,8 +47,9 @@ export class WatchedDevice implements ServedDevice {
             throw new Error(`${what}: ${refused.reason}`);
           done(ended, refused);
         };
-        if (isWrite) client.dmaWrite(then, address, bytes, at, count, checked);
-        else client.dmaRead(then, address, bytes, at, count, checked);
+        const transfer = { ...asked, done: checked };
+        if (isWrite) client.dmaWrite(then, transfer);
+        else client.dmaRead(then, transfer);
       };
     this.#client = {
       dmaRead: transfer(false),
