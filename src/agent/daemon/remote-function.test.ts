@@ -7,7 +7,7 @@ import { Msi } from '#pcie/msi';
 import { PcieCapability, PortType } from '#pcie/pcie-capability';
 import type { DeviceDescription } from '#vfio-user/client-options';
 import { CapabilityView } from './capability-view.ts';
-import { remoteFunction, type RemoteFunction } from './remote-function.ts';
+import { configBytesOf, remoteFunction, type RemoteFunction } from './remote-function.ts';
 import { RemoteRegisters } from './remote-registers.ts';
 
 const IDENTITY = { vendorId: 0x1234, deviceId: 0x5678, revisionId: 1, classCode: 0x12_0000 };
@@ -101,6 +101,23 @@ const shown = (fn: RemoteFunction, register: number): number =>
   fn.view.show(register, fn.config.getUint32(register, true));
 
 describe('a function', () => {
+  // A part of the extended space used to be shown as it was, SR-IOV and all: only whole ones are looked through.
+  it.each([
+    [255, 'its configuration space has 255 bytes; a PCI function has 256 at least'],
+    [256, 256],
+    [258, 256],
+    [4095, 256],
+    [4096, 4096],
+    [8192, 4096],
+  ])('with %d bytes of configuration space shows %s', (sizeBytes, shownBytes) => {
+    const none = { sizeBytes: 0, read: true, write: true, mmap: false, fileOffset: 0, areas: [] };
+    const regions = Array.from({ length: 9 }, () => none);
+    // VFIO_PCI_CONFIG_REGION_INDEX of linux/vfio.h.
+    regions[7] = { ...none, sizeBytes };
+    const description = { resettable: true, regions, irqs: [], writeMultiple: false };
+    expect(configBytesOf(description)).toBe(shownBytes);
+  });
+
   it('has as many MSI vectors as its server has interrupts for', () => {
     const msi = (irqs: number): RemoteFunction =>
       made((config) => new Msi(config, { vectors: 32, perVectorMasking: false }), {

@@ -65,7 +65,8 @@ export function configBytesOf(description: DeviceDescription): number | string {
   if (!description.resettable) {
     return 'it takes no DEVICE_RESET, so it could not be cleaned between two users';
   }
-  return Math.min(sizeBytes, CONFIG_SPACE_BYTES);
+  // There is nothing between the two (7.2.1), and extended capabilities are hidden in a whole space alone.
+  return sizeBytes < CONFIG_SPACE_BYTES ? SMALLEST_CONFIG_BYTES : CONFIG_SPACE_BYTES;
 }
 
 /** `config` has the bytes that `configBytesOf` asked for. */
