@@ -155,7 +155,10 @@ describe('a function that is to leave', () => {
   it('is asked for, and has left once the guest has let go', () => {
     const rig = new VmSlotRig();
     const guest = rig.use();
-    const { used } = rig.slot;
+    // Of another one: where the function was used to be known for having been looked at.
+    const other = new VmSlotRig();
+    other.use();
+    const { used } = other.slot;
     const left: string[] = [];
     // As the host's plane does it: out of the slot within the call.
     const leave = (name: string): boolean =>

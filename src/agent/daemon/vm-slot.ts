@@ -45,7 +45,8 @@ export class VmSlot {
   #leaving: ((now: Nanos) => void)[] | undefined;
   /** The guest has let go of the function that is still here, as asked: it does not get it back. */
   #hasLeft = false;
-  #lastUsed: UsedFunction | undefined;
+  /** The function as the guest placed it last, as long as it has it. */
+  #lastPlaced: UsedFunction | undefined;
   #cancelWait: (() => void) | undefined;
 
   constructor(options: VmSlotOptions) {
@@ -80,15 +81,7 @@ export class VmSlot {
   get used(): UsedFunction | undefined {
     const fn = this.#served?.fn;
     if (this.#survey === undefined || fn?.survey !== this.#survey) return undefined;
-    const { state } = this.#device;
-    const bars = state === 'none' || state === 'adding' ? undefined : fn.placedBars;
-    if (bars !== undefined) {
-      const { vendorId, deviceId } = this.#survey;
-      const bdf = this.#options.port.routing.secondaryBus << 8;
-      this.#lastUsed = { bdf, vendorId, deviceId, bars };
-      return this.#lastUsed;
-    }
-    return this.#leaving === undefined ? undefined : this.#lastUsed;
+    return this.#placed() ?? (this.#leaving === undefined ? undefined : this.#lastPlaced);
   }
 
   /** What it waits for, or what of the function the guest does not see. */
@@ -194,7 +187,7 @@ export class VmSlot {
     const leaving = this.#leaving ?? [];
     this.#device.gone();
     this.#served = undefined;
-    this.#lastUsed = undefined;
+    this.#lastPlaced = undefined;
     this.#hasLeft ||= this.#leaving !== undefined && this.#survey !== undefined;
     this.#leaving = undefined;
     served?.server.close();
@@ -235,7 +228,23 @@ export class VmSlot {
     this.#options.onChanged(now);
   }
 
+  #placed(): UsedFunction | undefined {
+    const fn = this.#served?.fn;
+    const { state } = this.#device;
+    if (fn === undefined || state === 'none' || state === 'adding') return undefined;
+    const { survey, placedBars: bars } = fn;
+    if (survey !== this.#survey || bars === undefined) return undefined;
+    const { vendorId, deviceId } = survey;
+    return { bdf: this.#options.port.routing.secondaryBus << 8, vendorId, deviceId, bars };
+  }
+
+  /** Called whenever the guest may have placed the function: once it takes that back nobody can tell. */
+  #keepPlace(): void {
+    this.#lastPlaced = this.#placed() ?? this.#lastPlaced;
+  }
+
   #advance(now: Nanos): void {
+    this.#keepPlace();
     const { vm } = this.#options;
     if (!vm.isConnected) return;
     const isLeaving = this.#leaving !== undefined || this.#hasLeft;
@@ -276,6 +285,7 @@ export class VmSlot {
       ...this.#options,
       survey,
       onChanged: (then) => {
+        this.#keepPlace();
         if (!fn.isUsed && !vm.isConnected && this.#served?.fn === fn) this.#vmGone(then);
         onChanged(then);
       },
