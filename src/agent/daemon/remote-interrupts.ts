@@ -119,8 +119,11 @@ export class RemoteInterrupts {
     const isAsserted = asserted && this.#kind === 'intx';
     if (isAsserted === this.#isAsserted) return;
     this.#isAsserted = isAsserted;
-    registers.intx?.setLevel(isAsserted);
-    dma.after(now, (then) => this.#showWire(then));
+    // The level, too: somebody may wait already to show what it is, behind fewer writes than this.
+    dma.after(now, (then) => {
+      registers.intx?.setLevel(isAsserted);
+      this.#showWire(then);
+    });
   }
 
   #showWire(now: Nanos): void {

@@ -1,0 +1,78 @@
+import { expect, it } from 'vitest';
+import { nanos } from '#base/units';
+import { ConfigSpace } from '#pcie/config-space';
+import { MESSAGE_ASSERT_INTA } from '#pcie/intx';
+import type { ClientSession } from '#vfio-user/client-session';
+import { RemoteDma } from './remote-dma.ts';
+import { remoteFunction } from './remote-function.ts';
+import { RemoteInterrupts } from './remote-interrupts.ts';
+import { RemoteRegisters } from './remote-registers.ts';
+
+const NOW = nanos(0);
+
+function functionWithPin(): RemoteRegisters {
+  const config = new ConfigSpace({ vendorId: 0x1234, deviceId: 1, revisionId: 0, classCode: 0 });
+  config.define(0x3c, 0x0100, 0xff);
+  const view = new DataView(new ArrayBuffer(4096));
+  for (let at = 0; at < 4096; at += 4) view.setUint32(at, config.read32(at), true);
+  const fn = remoteFunction(
+    { resettable: true, regions: [], irqs: [1, 0, 0, 0, 0], writeMultiple: false },
+    new Uint8Array(view.buffer),
+  );
+  if (typeof fn === 'string') throw new Error(fn);
+  return new RemoteRegisters(fn);
+}
+
+// Whoever waited behind an earlier write, as any `resume` of the host makes it, used to show the level of now.
+it('INTx is not told before the writes that its server sent ahead of it have left', () => {
+  const told: string[] = [];
+  let credits = 0;
+  const dma = new RemoteDma();
+  dma.plug({
+    canSend: () => credits > 0,
+    send: () => {
+      credits--;
+      told.push('write');
+    },
+  });
+  dma.limits.busMaster = true;
+  let fire = (): void => expect.unreachable();
+  const session = {
+    enableIrqs: (
+      _now: unknown,
+      _index: number,
+      _count: number,
+      fired: (vector: number) => void,
+    ) => {
+      fire = () => fired(0);
+    },
+  };
+  const interrupts = new RemoteInterrupts({
+    session: session as unknown as ClientSession,
+    registers: functionWithPin(),
+    dma,
+    now: () => NOW,
+    sendMessage: (_now, code) => told.push(code === MESSAGE_ASSERT_INTA ? 'assert' : 'other') > 0,
+    onWork: () => {},
+    onFault: (_now, reason) => expect.unreachable(reason),
+  });
+  const write = (): void =>
+    dma.write(NOW, {
+      address: 0x1000,
+      count: 4,
+      bytes: new Uint8Array(4),
+      done: () => {},
+      fail: () => expect.unreachable(),
+    });
+  interrupts.setUp(NOW);
+  write();
+  interrupts.show(NOW);
+  write();
+  fire();
+  credits = 1;
+  dma.pump(NOW);
+  expect(told).toEqual(['write']);
+  credits = 1;
+  dma.pump(NOW);
+  expect(told).toEqual(['write', 'write', 'assert']);
+});
