@@ -42,7 +42,7 @@ export interface HappenedRun {
   readonly log: RunLog;
 }
 
-/** What of the TLPs the trace does not tell one by one; empty where it tells of none. */
+/** How finely the trace tells of the TLPs, or that it does not. */
 export function detailWords({ link }: RunLog): string {
   if (link === undefined) return 'without TLPs';
   const tracks = tracksOf(link);
@@ -176,8 +176,8 @@ const SORT_NAMES = ['reads', 'writes', 'completions', 'others'] as const;
 
 function countsOf({ tlps }: Burst): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const [sort, count] of tlps.entries()) {
-    if (count > 0) counts[SORT_NAMES[sort] ?? ''] = count;
+  for (const [sort, number] of tlps.entries()) {
+    if (number > 0) counts[SORT_NAMES[sort] ?? ''] = number;
   }
   return counts;
 }

@@ -68,9 +68,10 @@ export class Line {
     return flight;
   }
 
-  /** Any of them, for a reset. */
+  /** Any of them, for a reset: the line is free at once. */
   drop(): Flight | undefined {
     this.#left = 0;
+    this.#freeAtNs = 0;
     this.nextArrivalNs = Infinity;
     return this.#flights.shift();
   }

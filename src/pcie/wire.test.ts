@@ -240,6 +240,17 @@ it('a reset loses what is on the wires, both ways', () => {
   expect(engine.endpoint.counters.unsupportedRequests).toBe(0);
 });
 
+// What waited for the line used to keep it busy, although it was lost.
+it('a reset leaves both lines free', () => {
+  start({ bytesPerNs: 1, latencyNs: 1000 });
+  host.now = clock.now();
+  for (let sent = 0; sent < 10; sent++) host.write32(BASE, 1);
+  wire.reset(clock.now());
+  host.write32(BASE, 1);
+  // A write of 4 bytes to a 64-bit address takes 24 + 4 bytes, then flies for 1000 ns.
+  expect(wire.nextDeadlineNs()).toBe(clock.now() + 28 + 1000);
+});
+
 it('what the device sees, and when, does not depend on how often the wire catches up', () => {
   const seen = (stepNs: number): unknown[] => {
     start({ bytesPerNs: 1, latencyNs: 700, queueTlps: 3 });
