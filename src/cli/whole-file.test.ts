@@ -12,7 +12,14 @@ import {
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { checkTarget, readWholeText, writePieces, writeWhole } from './whole-file.ts';
+import {
+  checkTarget,
+  dropPending,
+  keepPending,
+  PendingFile,
+  readWholeText,
+  writeWhole,
+} from './whole-file.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-whole-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -45,10 +52,25 @@ describe('a file written in pieces', () => {
       }
       yield 'end';
     }
-    writePieces(at('long'), pieces());
+    const pending = new PendingFile(at('long'));
+    pending.addPieces(pieces());
+    pending.end();
+    keepPending(at('long'));
     expect(sizes).toEqual([1, 2, 3, 4].map((count) => count * 2 ** 20));
     expect(readFileSync(at('long'), 'utf8')).toBe(`${mib.repeat(4)}end`);
     expect(readdirSync(folder).filter((name) => name.startsWith('.long'))).toEqual([]);
+  });
+
+  // It was written through, to wherever that leads.
+  it('does not follow what lies at the place where it waits', () => {
+    writeFileSync(at('secret'), 'kept');
+    symlinkSync(at('secret'), at(`.out.${process.pid}.tmp`));
+    const pending = new PendingFile(at('out'));
+    pending.add('written');
+    pending.end();
+    expect(readFileSync(at('secret'), 'utf8')).toBe('kept');
+    dropPending(at('out'));
+    expect(readdirSync(folder).filter((name) => name.includes('out'))).toEqual([]);
   });
 });
 

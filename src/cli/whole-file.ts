@@ -104,21 +104,9 @@ export function wholeText(file: string, bytes: Buffer, wayOut: string): string {
 
 /** Replaces `file` in one step. What was there stays when it fails. */
 export function writeWhole(file: string, content: string | Uint8Array): void {
-  replace(file, (temporary) => writeFileSync(temporary, content, { flag: 'wx' }));
-}
-
-/** The same of text that may be longer than a string can be: its pieces are written as they come. */
-export function writePieces(file: string, pieces: Iterable<string>): void {
-  const pending = new PendingFile(file);
-  pending.addPieces(pieces);
-  pending.end();
-  keepPending(file);
-}
-
-function replace(file: string, write: (temporary: string) => void): void {
   const temporary = temporaryOf(file);
   try {
-    write(temporary);
+    writeFileSync(temporary, content, { flag: 'wx' });
     renameSync(temporary, file);
   } catch (error) {
     rmSync(temporary, { force: true });
@@ -143,7 +131,10 @@ export class PendingFile {
   constructor(file: string) {
     this.#file = file;
     try {
-      this.#fd = openSync(temporaryOf(file), 'w');
+      const temporary = temporaryOf(file);
+      // One of a process of the same number that was killed; nor does what lies there lead elsewhere.
+      rmSync(temporary, { force: true });
+      this.#fd = openSync(temporary, 'wx');
     } catch (error) {
       throw fileProblem('write', file, error);
     }
@@ -159,6 +150,7 @@ export class PendingFile {
     }
   }
 
+  /** As they come: together they may be longer than a string can be. */
   addPieces(pieces: Iterable<string>): void {
     let waiting = '';
     for (const piece of pieces) {
