@@ -401,7 +401,7 @@ describe('a box configuration', () => {
     [
       'kind: accel, memory: 64MiB, tags: 140',
       'kind: vfio-user, socket: a.sock, memory: 64MiB',
-      'devices[0].memory: is of no use to kind vfio-user; it belongs to accel and virtio-gpu and',
+      'devices[0].memory: is of no use to kind vfio-user; it belongs to accel, virtio-gpu and bochs-display',
     ],
     ['tags: 140', 'socket: a.sock', 'devices[0].socket: is of no use to kind accel'],
     [

@@ -45,6 +45,9 @@ export const deviceSchema = schema.fields({
 
 export type ParsedDevice = z.infer<typeof deviceSchema>;
 
+/** `a, b and c`. */
+const LIST = new Intl.ListFormat('en-GB');
+
 /** Fields of some kinds alone. */
 const FIELD_KINDS: readonly (readonly [keyof ParsedDevice, readonly SlotKind[]])[] = [
   ['socket', [REMOTE]],
@@ -69,7 +72,7 @@ function checkFields(device: ParsedDevice, index: number): ConfigProblem[] {
   const { kind } = device;
   const problems = FIELD_KINDS.flatMap(([field, kinds]): ConfigProblem[] => {
     if (device[field] === undefined || kinds.includes(kind)) return [];
-    const message = `is of no use to kind ${kind}; it belongs to ${kinds.join(' and ')}`;
+    const message = `is of no use to kind ${kind}; it belongs to ${LIST.format(kinds)}`;
     return [{ path: ['devices', index, field], message }];
   });
   if (kind === REMOTE) return problems;

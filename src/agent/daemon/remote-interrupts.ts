@@ -76,7 +76,8 @@ export class RemoteInterrupts {
       this.#pending.delete(vector);
       this.#send(now, vector);
     }
-    if (registers.intx !== undefined) dma.after(now, (then) => this.#showWire(then));
+    // A level that is still to come shows itself.
+    if (this.#owed() !== 0) dma.after(now, (then) => this.#showWire(then));
   }
 
   /** The host has accessed a BAR. */
@@ -128,13 +129,18 @@ export class RemoteInterrupts {
 
   #showWire(now: Nanos): void {
     const { registers, sendMessage } = this.#options;
-    const wire = registers.intx;
-    const code = wire?.owed(!registers.interruptDisable && !registers.msiEnabled) ?? 0;
-    if (code !== 0 && sendMessage(now, code, ROUTE_LOCAL)) wire?.sent();
+    const code = this.#owed();
+    if (code !== 0 && sendMessage(now, code, ROUTE_LOCAL)) registers.intx?.sent();
+  }
+
+  /** The message that the host has to be sent for the wire to be as it is; 0 for none. */
+  #owed(): number {
+    const { registers } = this.#options;
+    return registers.intx?.owed(!registers.interruptDisable && !registers.msiEnabled) ?? 0;
   }
 
   readonly #done = (now: Nanos, refused: Refusal | undefined): void => {
     if (refused === undefined) return;
-    this.#options.onFault(now, `interrupts cannot be set up: ${refused.reason}`);
+    this.#options.onFault(now, `its interrupts cannot be set up or unmasked: ${refused.reason}`);
   };
 }
