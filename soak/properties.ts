@@ -12,7 +12,7 @@ import { seedRange } from './support/seed-range.ts';
 const { first, last } = seedRange('properties', '2..20');
 const files = execFileSync(
   'git',
-  ['grep', '-l', 'properties', '--', 'src/**.test.ts', 'test/**.test.ts'],
+  ['grep', '-l', '#testkit/properties', '--', 'src/**.test.ts', 'test/**.test.ts'],
   {
     encoding: 'utf8',
   },
