@@ -15,6 +15,11 @@ import { Errno } from '#vfio-user/refusal';
 /** As an endpoint of ours has by default; the host's tag enables bound it further. */
 const TAGS = 256;
 const COMPLETION_TIMEOUT_NS = 4e9;
+/**
+ * Transfers kept at once, with their bytes. More than a session lets be unanswered (`maxPendingDma`): what has
+ * been answered by its time limit is kept on, for as long as the host takes nothing.
+ */
+export const MAX_KEPT_TRANSFERS = 128;
 
 interface Transfer {
   readonly done: (now: Nanos) => void;
@@ -48,8 +53,9 @@ export class RemoteDma implements DmaTarget, DmaClient {
   }
 
   read(now: Nanos, access: DmaReadAccess): void {
-    if (!this.limits.busMaster) {
-      access.fail(now, Errno.EPERM);
+    const refused = this.#refused();
+    if (refused !== undefined) {
+      access.fail(now, refused);
       return;
     }
     const { address, count } = access;
@@ -64,8 +70,9 @@ export class RemoteDma implements DmaTarget, DmaClient {
   }
 
   write(now: Nanos, access: DmaWriteAccess): void {
-    if (!this.limits.busMaster) {
-      access.fail(now, Errno.EPERM);
+    const refused = this.#refused();
+    if (refused !== undefined) {
+      access.fail(now, refused);
       return;
     }
     const { address, count } = access;
@@ -132,6 +139,11 @@ export class RemoteDma implements DmaTarget, DmaClient {
 
   tick(now: Nanos): void {
     this.#engine.tick(now);
+  }
+
+  #refused(): number | undefined {
+    if (!this.limits.busMaster) return Errno.EPERM;
+    return this.#out.size >= MAX_KEPT_TRANSFERS ? Errno.EBUSY : undefined;
   }
 
   #open(transfer: Transfer): number {

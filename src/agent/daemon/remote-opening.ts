@@ -24,7 +24,7 @@ export const REMOTE_SETTINGS: ClientSettings = {
   ...DEFAULT_CLIENT_OPTIONS,
   /** An answer that takes longer is none: a host waits for 4 s. */
   requestTimeoutMs: 3000,
-  /** What the device may ask for at once: so much of it is kept in memory here. */
+  /** What the device may ask for at once; `RemoteDma` bounds what is kept of it in memory here. */
   maxPendingDma: 64,
   maxDataXferBytes: 256 * 1024,
 };
