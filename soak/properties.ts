@@ -7,9 +7,11 @@
  * runs one again.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
 import { seedRange } from './support/seed-range.ts';
 
-const { first, last } = seedRange('properties', '2..20');
+const { values: options } = parseArgs({ options: { seeds: { type: 'string', default: '2..20' } } });
+const { first, last } = seedRange('properties', options.seeds);
 const files = execFileSync(
   'git',
   ['grep', '-l', '#testkit/properties', '--', 'src/**.test.ts', 'test/**.test.ts'],

@@ -1,4 +1,5 @@
 /** A campaign over the seeds asked for on the command line. */
+import { parseArgs } from 'node:util';
 import { Campaign, type Counts, violationText, type WorldKind } from '#testkit/campaign/campaign';
 import { seedRange } from './seed-range.ts';
 
@@ -12,8 +13,14 @@ const PROGRESS_MS = 5000;
 export function runCampaign<P, I extends string, C extends Counts<C>>(
   kind: WorldKind<P, I, C>,
 ): Campaign<P, I, C> {
-  const { first, last, events } = seedRange(kind.name, '1..20000');
-  if (events) {
+  const { values: options } = parseArgs({
+    options: {
+      seeds: { type: 'string', default: '1..20000' },
+      events: { type: 'boolean', default: false },
+    },
+  });
+  const { first, last } = seedRange(kind.name, options.seeds);
+  if (options.events) {
     const world = kind.newWorld(first);
     world.oracle.onEvent = (nowNs, text) => console.log(`${(nowNs / 1e9).toFixed(6)} ${text}`);
     const { violation, trace } = world.run();

@@ -6,6 +6,10 @@ import fc from 'fast-check';
 
 const SEED = 1;
 
-fc.configureGlobal({ seed: Number(process.env['DXPU_PROPERTY_SEED'] ?? SEED) });
+const asked = process.env['DXPU_PROPERTY_SEED'] ?? String(SEED);
+if (!/^-?\d{1,10}$/.test(asked)) {
+  throw new Error(`DXPU_PROPERTY_SEED is a whole number, not ${JSON.stringify(asked)}`);
+}
+fc.configureGlobal({ seed: Number(asked) });
 
 export { fc };
