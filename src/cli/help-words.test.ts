@@ -22,4 +22,14 @@ describe('asking for help', () => {
     expect(words('help')).toEqual(['--help']);
     expect(words('help', 'accel', 'run')).toEqual(['accel', 'run', '--help']);
   });
+
+  it('of a command with arguments and commands of its own runs nothing (regression: the trace was run)', () => {
+    const program = buildProgram();
+    const ran: unknown[] = [];
+    const emulate = program.commands.find((command) => command.name() === 'emulate')!;
+    emulate.action((trace) => void ran.push(trace));
+    const argv = ['emulate', 'trace.json', '--help'];
+    expect(withHelpWords(program, argv)).toEqual(argv);
+    expect(ran).toEqual([]);
+  });
 });

@@ -18,9 +18,12 @@ export function withHelpWords(program: Command, argv: readonly string[]): readon
     // From here on they are arguments.
     if (command.commands.length === 0) break;
     const next = command.commands.find((one) => one.name() === name);
-    // Parsing it is how to get its error, with what may have been meant.
-    if (next === undefined) command.parse([name], { from: 'user' });
-    else command = next;
+    if (next === undefined) {
+      // An argument of its own, as the trace of `emulate` is: parsing it would run it.
+      if (command.registeredArguments.length > 0) break;
+      // Parsing it is how to get its error, with what may have been meant.
+      command.parse([name], { from: 'user' });
+    } else command = next;
   }
   return isHelp ? [...names, '--help'] : argv;
 }
