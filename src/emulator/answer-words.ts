@@ -48,7 +48,7 @@ export function linkWords(link: LinkFigures): string {
   return [
     `round trip ${marked('addedRttNs', figures.duration(link.rttNs))}`,
     `of it native ${marked('nativeRttNs', figures.duration(link.nativeRttNs))}`,
-    `${marked('tags', figures.count(link.tags))} tags`,
+    `${marked('tags', figures.count(link.tags))} ${link.tags === 1 ? 'tag' : 'tags'}`,
     `MRRS ${marked('mrrsBytes', `${link.mrrsBytes} B`)}`,
     `MPS ${marked('mpsBytes', `${link.mpsBytes} B`)}`,
     `gen ${link.generation} x${link.lanes}`,
@@ -80,8 +80,13 @@ export function spanWords({ recordedSpanNs, native, pooled, nativeErrorPct }: Tr
   const spanOf = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
   return (
     `recorded ${spanOf(recordedSpanNs)}; emulated natively ${spanOf(native.spanNs)} ` +
-    `(${nativeErrorPct.toFixed(2)} % off), pooled ${spanOf(pooled.spanNs)}`
+    `(${hundredths(nativeErrorPct)} % off), pooled ${spanOf(pooled.spanNs)}`
   );
+}
+
+/** Without the sign of what rounds to nothing. */
+function hundredths(value: number): string {
+  return value.toFixed(2).replace(/^-(?=0\.00$)/, '');
 }
 
 /** A row each way: TLPs, of which kinds, and the shares of link and network they took. */
@@ -129,7 +134,7 @@ export function microbenchTable(answer: MicrobenchAnswer): { titles: string[]; r
     case 'launch-rate':
       return {
         titles: ['round trip', 'million launches/s'],
-        rows: answer.rows.map((row) => [rttWords(row), (row.launchesPerS / 1e6).toFixed(3)]),
+        rows: answer.rows.map((row) => [rttWords(row), rate(row.launchesPerS / 1e6)]),
       };
     case 'bandwidth':
       return {
@@ -137,11 +142,16 @@ export function microbenchTable(answer: MicrobenchAnswer): { titles: string[]; r
         rows: answer.rows.map((row) => [
           rttWords(row),
           binarySize(row.bytes),
-          row.htodGbytesPerS.toFixed(3),
-          row.dtohGbytesPerS.toFixed(3),
+          rate(row.htodGbytesPerS),
+          rate(row.dtohGbytesPerS),
         ]),
       };
   }
+}
+
+/** Of one column: thousandths, and more where those would be less than three digits. */
+function rate(value: number): string {
+  return value >= 0.1 ? value.toFixed(3) : figures.threeDigits(value);
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB'] as const;

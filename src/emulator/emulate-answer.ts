@@ -78,7 +78,7 @@ export function emulateAnswer(
     pooled: runAnswer(emulation.pooled, link, bulk, networkGbps),
     bulk,
     ...(curve === undefined ? {} : { curve }),
-    warnings: warningsOf(emulation, bulk),
+    warnings: [...timeline.warnings.map(({ message }) => message), ...warningsOf(emulation, bulk)],
   };
 }
 

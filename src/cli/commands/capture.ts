@@ -24,8 +24,6 @@ export async function capture(slot: number, options: CaptureOptions): Promise<vo
       'a capture is no text for a terminal: name a file with -o, or pipe it, as in | dxpu decode -',
     );
   }
-  // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of us.
-  process.on('SIGXFSZ', () => {});
   const kind = options.process === undefined ? 'host' : undefined;
   const target = await findProcess(stateFolder(options.state), options.process, kind);
   const recording = new Recording(target, slot, options.out);

@@ -1,7 +1,7 @@
 /** `dxpu emulate bandwidth`, `latency` and `launch-rate`. */
 import { microbenchAnswer, sharedProfile } from '#emulator/emulate-answer';
 import type { Microbench, MicrobenchRow } from '#emulator/microbench';
-import type { LinkProfile } from '#pcie/link-profile';
+import { type LinkProfile, roundTripNs } from '#pcie/link-profile';
 import { checkTargets, type FileOptions, writeTargets } from '../answer-targets.ts';
 import type { EmulateResult, MicrobenchJob } from '../emulate-job.ts';
 import { printMicrobench } from '../emulate-printer.ts';
@@ -71,9 +71,13 @@ export async function emulateMicrobench(
   });
 }
 
-/** Each once. */
-function rttsOf({ nativeRttNs }: LinkProfile, at: readonly number[] | undefined): number[] {
-  if (at === undefined) return [nativeRttNs, ...USUAL_RTTS_NS.filter((rtt) => rtt > nativeRttNs)];
+/** Each once. Where none are asked for, the link's own is among them. */
+function rttsOf(link: LinkProfile, at: readonly number[] | undefined): number[] {
+  const { nativeRttNs } = link;
+  if (at === undefined) {
+    const all = new Set([nativeRttNs, ...USUAL_RTTS_NS, roundTripNs(link)]);
+    return [...all].filter((rtt) => rtt >= nativeRttNs).toSorted((a, b) => a - b);
+  }
   for (const rttNs of at) {
     if (rttNs >= nativeRttNs && rttNs <= nativeRttNs + MOST_ADDED_NS) continue;
     throw new UsageError(

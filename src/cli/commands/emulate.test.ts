@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import * as path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { emulateAnswer, type TraceAnswer } from '#emulator/answer';
+import { emulateAnswer, type MicrobenchAnswer, type TraceAnswer } from '#emulator/answer';
+import { microbenchTable, spanWords } from '#emulator/answer-words';
 import { sharedProfile } from '#emulator/emulate-answer';
 import { linkProfile } from '#pcie/link-profile';
 import { TLP_KIND_NAMES } from '#pcie/tlp';
@@ -188,6 +189,40 @@ interface Event {
   readonly args?: Readonly<Record<string, unknown>>;
 }
 
+describe('what a reader of an answer has to know', () => {
+  it('says what was lost in reading the trace (regression: an end that is missing was not told)', async () => {
+    const event = { ph: 'X', pid: 1, args: { correlation: 1, device: 0, stream: 7 } };
+    const traceEvents = [
+      { ...event, cat: 'cuda_runtime', name: 'cudaLaunchKernel', tid: 1, ts: 100, dur: 5 },
+      { ...event, cat: 'kernel', name: 'k', tid: 7, ts: 110, dur: 20 },
+    ];
+    const whole = JSON.stringify({ traceEvents });
+    writeFileSync(at('cut.json'), `${whole.slice(0, -2)},{"ph":"X","na`);
+    const { stdout } = await run({ output: 'json' }, at('cut.json'));
+    const { warnings } = JSON.parse(stdout) as TraceAnswer;
+    expect(warnings[0]).toContain('1 part at the end is missing');
+  });
+
+  it('rounds neither a rate nor an error to what it is not', () => {
+    // A launch a second is a millionth of a million.
+    const launch = {
+      kind: 'launch-rate',
+      rows: [{ rttNs: 1e9, isNative: false, launchesPerS: 1 }],
+    };
+    expect(microbenchTable(launch as unknown as MicrobenchAnswer).rows[0]![1]).toBe('0.000001');
+    const copy = { rttNs: 1e9, isNative: false, bytes: 4096, htodGbytesPerS: 4.096e-6 };
+    const bandwidth = { kind: 'bandwidth', rows: [{ ...copy, dtohGbytesPerS: 11.7534 }] };
+    expect(microbenchTable(bandwidth as unknown as MicrobenchAnswer).rows[0]!.slice(1)).toEqual([
+      '4 KiB',
+      '0.0000041',
+      '11.753',
+    ]);
+    const spans = { recordedSpanNs: 1e6, native: { spanNs: 1e6 }, pooled: { spanNs: 2e6 } };
+    const words = spanWords({ ...spans, nativeErrorPct: -0.001 } as unknown as TraceAnswer);
+    expect(words).toContain('(0.00 % off)');
+  });
+});
+
 describe('dxpu emulate refuses', () => {
   const noCalls = at('no-calls.csv');
   writeFileSync(at('broken.json'), '{"traceEvents": [{"ph": "X", "na');
@@ -268,6 +303,15 @@ describe('dxpu emulate latency', () => {
     expect(csv.stdout).toMatch(
       /^microbenchmark,link,rttNs,isNative,launchAndWaitNs\nlatency,dxpu-6.8us,1200,true,2397\.9/,
     );
+  });
+
+  // It was left out: `--rtt` then changed nothing.
+  it("has the link's own round trip among the usual ones", async () => {
+    const { stdout } = await runBench('latency', { rtt: 3200, output: 'json' });
+    const { rows } = JSON.parse(stdout) as { rows: { rttNs: number; launchAndWaitNs: number }[] };
+    expect(rows.map(({ rttNs }) => rttNs)).toEqual([1200, 2000, 3200, 4900, 6800, 10_000, 20_000]);
+    // Two round trips: half for the doorbell, one for the fetch, half for the fence.
+    expect(Math.abs(rows[2]!.launchAndWaitNs - 2 * 3200)).toBeLessThan(10);
   });
 
   it('refuses what is no round trip of the link', async () => {

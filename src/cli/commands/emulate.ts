@@ -49,9 +49,6 @@ export async function emulate(
   const printer = new TracePrinter(options.output);
   const answers: TraceAnswer[] = [];
   const pending = [options.trace, options.capture].filter((name) => name !== undefined);
-  // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of us.
-  const onSize = (): void => {};
-  process.on('SIGXFSZ', onSize);
   const drop = (): void => pending.forEach(dropPending);
   // A reader of stdout that goes away ends the process.
   process.on('exit', drop);
@@ -79,7 +76,6 @@ export async function emulate(
       printNote(`wrote ${name}: ${note}`);
     }
   } finally {
-    process.removeListener('SIGXFSZ', onSize);
     process.removeListener('exit', drop);
     drop();
   }
