@@ -10,6 +10,7 @@ import type { LinkProfile } from '#pcie/link-profile';
 import type { Timeline } from '#trace/timeline';
 import type { EmulatedCapture } from './emulated-capture.ts';
 import type { OnStep } from './job-worker.ts';
+import { formatDuration } from './quantity.ts';
 import { timelineOf, type TraceSource, traceName, withTraceName } from './trace-source.ts';
 import { PendingFile } from './whole-file.ts';
 
@@ -53,7 +54,11 @@ export async function runEmulateJob(
   onStep('emulating', 0);
   const { microbench } = await import('#emulator/microbench');
   const { kind, profile, device, rttNs } = job;
-  return { rows: microbench(kind, profile, [rttNs], device) };
+  try {
+    return { rows: microbench(kind, profile, [rttNs], device) };
+  } catch (thrown) {
+    throw withTraceName(`${kind} at ${formatDuration(rttNs)}`, DxpuError.from(thrown));
+  }
 }
 
 async function runTraceJob(job: TraceJob, onStep: OnStep): Promise<TraceResult> {

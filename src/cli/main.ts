@@ -19,8 +19,6 @@ async function main(argv: readonly string[]): Promise<void> {
     reportError(fileProblem('write', 'stdout', error), format, debug);
     process.exit(EXIT_FAILED);
   });
-  // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of us.
-  process.on('SIGXFSZ', () => {});
   // With nobody to tell, the exit status says it.
   process.stderr.on('error', () => process.exit(EXIT_FAILED));
   const debug = argv.includes('--debug') || (process.env.DXPU_DEBUG ?? '') !== '';

@@ -217,3 +217,11 @@ describe('a wait', () => {
     );
   });
 });
+
+it('a workload that does not end in time is an error with the way out', () => {
+  const profile = linkProfile({});
+  const long = workload([[{ submits: { 0: [kernel(2e9, true)] }, waits: [0] }]]);
+  const run = (): unknown =>
+    runWorkload(nativeSystem({ profile, ...SMALL }), long, { profile, limitNs: 1e9 });
+  expect(run).toThrow('did not end within 1 s of virtual time: take a link');
+});

@@ -105,6 +105,7 @@ export function runWorkload(
 function tooLate(limitNs: number): DxpuError {
   return new DxpuError(
     'deadline_exceeded',
-    `the emulated workload did not end within ${limitNs / 1e9} s of virtual time`,
+    `the emulated workload did not end within ${limitNs / 1e9} s of virtual time: ` +
+      'take a link with a shorter round trip, more tags or a higher rate, or a shorter workload',
   );
 }

@@ -1,9 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDist, dxpu, dxpuTo, freePort, MAIN, Pool, Running, until } from './processes.ts';
+import { buildDist, dxpu, dxpuTo, freePort, Pool, Running, until } from './processes.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-cli-'));
 beforeAll(buildDist);
@@ -127,19 +126,6 @@ describe('output to a full disk', () => {
       expect(status).toBe(1);
     },
   );
-});
-
-it('output to a file past `ulimit -f` is one line and status 1 (regression: ended by a signal)', () => {
-  const file = path.join(folder, 'limited.txt');
-  // Blocks of 512 or 1024 bytes, by the shell; the help has more of them.
-  const script = 'ulimit -f 1; exec "$1" "$2" emulate --help > "$3"';
-  const argv = ['-c', script, 'sh', process.execPath, MAIN, file];
-  const { status, stderr, signal } = spawnSync('sh', argv, { encoding: 'utf8' });
-  expect({ status, signal, stderr }).toEqual({
-    status: 1,
-    signal: null,
-    stderr: 'dxpu: cannot write stdout: it would be larger than this process may make files\n',
-  });
 });
 
 describe('dxpu bandwidth', () => {

@@ -198,7 +198,13 @@ describe('what a reader of an answer has to know', () => {
     ];
     const whole = JSON.stringify({ traceEvents });
     writeFileSync(at('cut.json'), `${whole.slice(0, -2)},{"ph":"X","na`);
+    const removed: unknown[] = [];
+    const onRemoved = (name: unknown): void => void removed.push(name);
+    process.on('removeListener', onRemoved);
     const { stdout } = await run({ output: 'json' }, at('cut.json'));
+    process.removeListener('removeListener', onRemoved);
+    // Node ignores it until a listener is removed: past `ulimit -f` a picture then ended the process.
+    expect(removed).not.toContain('SIGXFSZ');
     const { warnings } = JSON.parse(stdout) as TraceAnswer;
     expect(warnings[0]).toContain('1 part at the end is missing');
   });
@@ -312,6 +318,18 @@ describe('dxpu emulate latency', () => {
     expect(rows.map(({ rttNs }) => rttNs)).toEqual([1200, 2000, 3200, 4900, 6800, 10_000, 20_000]);
     // Two round trips: half for the doorbell, one for the fetch, half for the fence.
     expect(Math.abs(rows[2]!.launchAndWaitNs - 2 * 3200)).toBeLessThan(10);
+  });
+
+  it('names the round trip at which it fails', () => {
+    // No device of these options.
+    const device = { prefetchCommands: 3 };
+    const job = {
+      kind: 'latency',
+      profile: linkProfile({ name: 'x' }),
+      device,
+      rttNs: 6800,
+    } as const;
+    return expect(runEmulateJob(job)).rejects.toThrow(/^latency at 6.8 us: ./);
   });
 
   it('refuses what is no round trip of the link', async () => {
