@@ -109,9 +109,10 @@ export function tlpRows(run: RunAnswer): string[][] {
 export const TLP_TITLES = ['pooled', 'TLPs', 'kinds', 'of link', 'of network'] as const;
 
 export function tagWords({ link, pooled, bulk }: TraceAnswer): string {
-  const beside = bulk.htodBytes + bulk.dtohBytes > 0 ? ' beside copies in bulk' : '';
+  const isBulk = bulk.htodBytes + bulk.dtohBytes > 0;
+  const what = isBulk ? 'of network, and tags in use, are without copies in bulk' : 'tags in use';
   return (
-    `tags in use${beside}: ${figures.threeDigits(pooled.meanTags)} of ${link.tags} on average, ` +
+    `${what}: ${figures.threeDigits(pooled.meanTags)} of ${link.tags} on average, ` +
     `${pooled.mostTags} at most`
   );
 }

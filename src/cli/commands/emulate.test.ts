@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import * as path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { emulateAnswer, type MicrobenchAnswer, type TraceAnswer } from '#emulator/answer';
-import { microbenchTable, spanWords } from '#emulator/answer-words';
+import { microbenchTable, spanWords, tagWords } from '#emulator/answer-words';
 import { sharedProfile } from '#emulator/emulate-answer';
 import { linkProfile } from '#pcie/link-profile';
 import { TLP_KIND_NAMES } from '#pcie/tlp';
@@ -226,6 +226,11 @@ describe('what a reader of an answer has to know', () => {
     const spans = { recordedSpanNs: 1e6, native: { spanNs: 1e6 }, pooled: { spanNs: 2e6 } };
     const words = spanWords({ ...spans, nativeErrorPct: -0.001 } as unknown as TraceAnswer);
     expect(words).toContain('(0.00 % off)');
+    // Frames of copies in bulk are not counted: a network that was full had 2 % of it used.
+    const run = { meanTags: 1, mostTags: 2 };
+    const bulk = { htodBytes: 1e9, dtohBytes: 0 };
+    const inBulk = { link: { tags: 140 }, pooled: run, bulk } as unknown as TraceAnswer;
+    expect(tagWords(inBulk)).toMatch(/^of network, .* without copies in bulk: 1 of 140 on average/);
   });
 });
 
