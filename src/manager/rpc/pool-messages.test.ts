@@ -64,13 +64,21 @@ it('each state of a record has its own, and is found again by it', () => {
 });
 
 it.each([
-  ['link-down', true, 'attached', true],
-  ['link-down', false, 'attached', false],
-  ['link-down', true, 'free', false],
-  ['no-space', true, 'attached', false],
-] as const)('failed(%s), retries %s, goal %s: tried again %s', (reason, retries, goal, again) => {
+  ['link-down', true, 'attached', 1, true],
+  ['link-down', false, 'attached', 1, false],
+  ['link-down', true, 'free', 1, false],
+  ['no-space', true, 'attached', 1, false],
+  // Somebody has asked since: whoever waits for it must not take it for the end (regression).
+  ['quarantined', true, 'attached', 0, true],
+  ['quarantined', false, 'attached', 0, true],
+  ['quarantined', true, 'free', 0, false],
+] as const)('failed(%s), retries %s, goal %s, attempts %i: tried again %s', (...row) => {
+  const [reason, retries, goal, attempts, again] = row;
   const failure = { reason, message: 'why', during: 'attached' as const };
-  const entry: LogRecord['binding'] = { ...record, state: 'failed', failure, retries, goal };
+  const entry: LogRecord['binding'] = {
+    ...record,
+    ...{ state: 'failed', failure, retries, goal, attempts },
+  };
   expect(message.bindingMessage(entry).failure).toMatchObject({
     reason,
     message: 'why',

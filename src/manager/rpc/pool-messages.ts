@@ -6,7 +6,8 @@ import { formatBdf } from '#base/units';
 import type { Candidate, Plan, Refusal } from '#placement/demand';
 import * as pb from '#proto/generated/dxpu/pool/v1/pool_pb';
 import type { BindingView, BoxView, GpuView, HostView, PathView } from '../domain/pool.ts';
-import { BINDING_STATES, FAILURE_REASONS, type LogRecord } from '../domain/records.ts';
+import { willRetry } from '../domain/observe.ts';
+import { BINDING_STATES, type LogRecord } from '../domain/records.ts';
 
 type LoggedBinding = NonNullable<LogRecord['binding']>;
 
@@ -27,8 +28,8 @@ export function bindingState(state: pb.BindingState): (typeof BINDING_STATES)[nu
   return BINDING_STATES.find((one) => STATES[one] === state);
 }
 
-export function bindingViewMessage({ record, willRetry, live }: BindingView): pb.Binding {
-  const message = bindingMessage(record, willRetry);
+export function bindingViewMessage({ record, willRetry: again, live }: BindingView): pb.Binding {
+  const message = bindingMessage(record, again);
   if (live !== undefined) {
     message.live = create(pb.LiveSchema, {
       memoryEnable: live.memoryEnable,
@@ -41,7 +42,7 @@ export function bindingViewMessage({ record, willRetry, live }: BindingView): pb
 }
 
 /** A record by itself, as answers and log entries have it. */
-export function bindingMessage(record: LoggedBinding, willRetry = retries(record)): pb.Binding {
+export function bindingMessage(record: LoggedBinding, again = willRetry(record)): pb.Binding {
   const { failure, attachment } = record;
   return create(pb.BindingSchema, {
     id: record.id,
@@ -62,7 +63,7 @@ export function bindingMessage(record: LoggedBinding, willRetry = retries(record
             reason: failure.reason,
             message: failure.message,
             during: STATES[failure.during],
-            retries: willRetry,
+            retries: again,
             attempts: record.attempts,
           },
         }),
@@ -83,12 +84,6 @@ export function bindingMessage(record: LoggedBinding, willRetry = retries(record
           },
         }),
   });
-}
-
-function retries(record: LoggedBinding): boolean {
-  const { failure } = record;
-  if (failure === undefined || !record.retries || record.goal === 'free') return false;
-  return FAILURE_REASONS[failure.reason].retries;
 }
 
 /** What a plan would bind: without ids and generations. */
