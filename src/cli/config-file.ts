@@ -247,9 +247,23 @@ function problemsOf(issue: z.core.$ZodIssue): ConfigProblem[] {
       if (issue.input === undefined) return [{ path, message: 'is missing' }];
       return [{ path, message: inner?.code === 'custom' ? inner.message : issue.message }];
     }
+    case 'too_small':
+    case 'too_big':
+      return [{ path, message: ownWords(issue) }];
     default:
       return [{ path, message: issue.message }];
   }
+}
+
+/** Of a bound: the message its field has for it, or ours where it has none. */
+function ownWords(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
+  if (issue.origin !== 'string' || !/^Too (?:small|big): /.test(issue.message)) {
+    return issue.message;
+  }
+  if (issue.code === 'too_big') return `must have at most ${issue.maximum} characters`;
+  return issue.minimum === 1
+    ? 'must not be empty'
+    : `must have at least ${issue.minimum} characters`;
 }
 
 function withArticle(expected: string): string {

@@ -404,6 +404,9 @@ describe('a box configuration', () => {
       'devices[0].memory: is of no use to kind vfio-user; it belongs to accel, virtio-gpu and bochs-display',
     ],
     ['tags: 140', 'socket: a.sock', 'devices[0].socket: is of no use to kind accel'],
+    ['tags: 140', "socket: ''", 'devices[0].socket: must not be empty'],
+    ['tags: 140', "model: ''", 'devices[0].model: must not be empty'],
+    ['tags: 140', `model: ${'a'.repeat(33)}`, 'devices[0].model: must have at most 32 characters'],
     [
       'kind: accel, memory: 64MiB, tags: 140',
       `kind: vfio-user, socket: /${'a'.repeat(107)}`,

@@ -5,6 +5,7 @@ import { ArrayMemory } from '#vfio-user/client-memory';
 import { VfioUserClient } from '#vfio-user/client';
 import { REGION_CONFIG } from '#vfio-user/region-info';
 import { deviceServe } from './commands/device-serve.ts';
+import { UsageError } from './output.ts';
 
 const folder = socketFolder();
 afterEach(() => {
@@ -31,4 +32,19 @@ it('serves a model until a signal, and leaves no socket behind', async () => {
   await serving;
   expect(existsSync(path)).toBe(false);
   expect(process.listenerCount('SIGTERM')).toBe(listeners);
+});
+
+it('an option that its model does not take is one of usage, under its own name', async () => {
+  const options = { output: 'table' } as const;
+  for (const [kind, wrong, words] of [
+    ['accel', { memory: 3 * 2 ** 20 }, '--memory must be a power of two from 1048576'],
+    ['virtio-gpu', { memory: 0 }, '--memory must be'],
+    ['bochs-display', { memory: 2 ** 20 }, '--memory must be'],
+    ['accel', { uuid: 'xx' }, '--uuid must be lower-case hexadecimal'],
+  ] as const) {
+    const failure = deviceServe(kind, folder.path('none'), { ...options, ...wrong });
+    await expect(failure).rejects.toThrow(words);
+    await expect(failure).rejects.toBeInstanceOf(UsageError);
+  }
+  expect(existsSync(folder.path('none'))).toBe(false);
 });

@@ -2,7 +2,7 @@
 import { Argument, type Command, Option } from 'commander';
 import type { DeviceKind } from '#devices/device-models';
 import { IDENTITY_KINDS, type IdentityKind } from '#identity/identity';
-import { duration, examples, rate, several, size, whole } from './program-options.ts';
+import { duration, examples, filled, rate, several, size, whole } from './program-options.ts';
 
 /** More than any authority lives; what is left of it is checked where it is known. */
 const MAX_DAYS = 100_000;
@@ -86,7 +86,7 @@ export function addDevice(program: Command): void {
       .command('serve')
       .description('serve a device model at a vfio-user socket, to one client at a time')
       .addArgument(new Argument('<kind>').choices(MODELS))
-      .argument('<socket>', 'unix socket to listen at; QEMU 10.1 or newer connects to it')
+      .argument('<socket>', 'unix socket to listen at; QEMU 10.1 or newer connects to it', filled)
       .option('--memory <bytes>', 'its memory, a power of two', size)
       .option('--uuid <uuid>', 'its UUID; without it a new one at each start')
       .action(async (kind: DeviceKind, socket: string, _options, command: Command) =>

@@ -29,6 +29,7 @@ import {
   SOL_SOCKET,
   systemError,
 } from './libc.ts';
+import { connectError, listenError, SOCKADDR_BYTES, sockaddr } from './socket-path.ts';
 import {
   MAX_FDS,
   type SocketWatcher,
@@ -38,8 +39,6 @@ import {
   WOULD_BLOCK,
 } from './unix-fd-socket.ts';
 
-const SOCKADDR_BYTES = 110;
-const MAX_PATH_BYTES = 107;
 const BACKLOG = 8;
 /** The replies to most accesses, and to nearly all else. */
 const SHORT_BYTES = 64;
@@ -60,7 +59,7 @@ export const koffiTransport: UnixFdTransport = {
     }
     const errno = lastErrno();
     closeSync(fd);
-    throw systemError(`connect to ${path}`, errno);
+    throw connectError(path, errno);
   },
 };
 
@@ -245,7 +244,7 @@ class Listener implements UnixFdListener {
       const bound = libc().bind(this.#fd, addressOf(address), SOCKADDR_BYTES);
       const errno = bound < 0 ? lastErrno() : 0;
       libc().umask(mask);
-      if (errno !== 0) throw systemError(`listen at ${path}`, errno);
+      if (errno !== 0) throw listenError(path, errno);
       this.#inode = lstatSync(path).ino;
       checked(`listen at ${path}`, libc().listen(this.#fd, BACKLOG));
     } catch (error) {
@@ -281,27 +280,20 @@ function removeStale(path: string, address: ArrayBuffer): void {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return;
   if (!stat.isSocket()) {
-    throw new DxpuError('already_exists', `${path} is there and is not a socket`);
+    throw new DxpuError(
+      'already_exists',
+      `${path} is there and is not a socket: name another path, or remove it`,
+    );
   }
   const fd = checked('socket', libc().socket(AF_UNIX, TYPE, 0));
   const result = libc().connect(fd, addressOf(address), SOCKADDR_BYTES);
   const refused = result < 0 && lastErrno() === ECONNREFUSED;
   closeSync(fd);
-  if (!refused) throw new DxpuError('already_exists', `somebody listens at ${path} already`);
-  unlinkSync(path);
-}
-
-/** `struct sockaddr_un`. */
-function sockaddr(path: string): ArrayBuffer {
-  const name = new TextEncoder().encode(path);
-  if (name.length === 0 || name.length > MAX_PATH_BYTES || name.includes(0)) {
+  if (!refused) {
     throw new DxpuError(
-      'invalid_argument',
-      `a socket path has 1 to ${MAX_PATH_BYTES} bytes, ${path} has ${name.length}`,
+      'already_exists',
+      `somebody listens at ${path} already: end that process, or name another path`,
     );
   }
-  const buffer = new ArrayBuffer(SOCKADDR_BYTES);
-  new DataView(buffer).setUint16(0, AF_UNIX, true);
-  new Uint8Array(buffer).set(name, 2);
-  return buffer;
+  unlinkSync(path);
 }

@@ -1,5 +1,5 @@
 /** Peers that break the protocol: on a real socket, with real descriptors. */
-import { closeSync } from 'node:fs';
+import { closeSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ExampleDevice } from '#testkit/vfio-user-device';
 import { hex, openFds, RawPeer, SessionRig, socketFolder, until } from '#testkit/vfio-user-rig';
@@ -241,7 +241,26 @@ describe('the socket file', () => {
     expect(() => new VfioUserServer({ path: folder.path('x'.repeat(200)), device })).toThrow(
       'a socket path has 1 to 107 bytes',
     );
-    expect(() => koffiTransport.connect(folder.path('nobody'))).toThrow('ENOENT');
     expect(() => koffiTransport.listen(process.execPath, () => {})).toThrow('not a socket');
+  });
+
+  test('where there is none to use, says why, at which path, and how to go on', () => {
+    const file = folder.path('file');
+    writeFileSync(file, '');
+    const listen = (at: string) => () => koffiTransport.listen(at, () => {}).close();
+    const connect = (at: string) => () => koffiTransport.connect(at).close();
+    for (const [action, words] of [
+      [
+        connect(folder.path('nobody')),
+        `connect to ${folder.path('nobody')}: there is no such socket`,
+      ],
+      [connect(file), `connect to ${file}: nobody listens there`],
+      [connect(`${file}/x`), 'a part of its path is no folder (ENOTDIR)'],
+      [listen(folder.path('none/x')), 'none/x: there is no such folder (ENOENT)'],
+      [listen(file), `${file} is there and is not a socket: name another path, or remove it`],
+      [listen(path), `somebody listens at ${path} already: end that process, or name another path`],
+    ] as const) {
+      expect(action).toThrow(words);
+    }
   });
 });

@@ -4,9 +4,11 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { ServedModel } from '#agent/daemon/served-model';
 import { RealClock } from '#base/clock';
+import { DxpuError } from '#base/errors';
+import type { DeviceModel } from '#devices/device-model';
 import { createDeviceModel, type DeviceKind } from '#devices/device-models';
 import { VfioUserServer } from '#vfio-user/server';
-import { type OutputFormat, printData, printLine, printNote } from '../output.ts';
+import { type OutputFormat, printData, printLine, printNote, UsageError } from '../output.ts';
 
 export interface DeviceServeOptions {
   readonly memory?: number;
@@ -22,16 +24,7 @@ export async function deviceServe(
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
   const clock = new RealClock();
-  const model = createDeviceModel(
-    {
-      kind,
-      options: {
-        uuid: options.uuid ?? randomUUID(),
-        ...(options.memory === undefined ? {} : { memoryBytes: options.memory }),
-      },
-    },
-    printNote,
-  );
+  const model = modelOf(kind, options);
   const device = new ServedModel({ model, clock });
   const file = path.resolve(socket);
   const server = new VfioUserServer({
@@ -51,5 +44,21 @@ export async function deviceServe(
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, onSignal);
     server.close();
     device.stop();
+  }
+}
+
+/** Fails with `UsageError` where the model does not take what an option says. */
+function modelOf(kind: DeviceKind, { memory, uuid }: DeviceServeOptions): DeviceModel {
+  const options = {
+    uuid: uuid ?? randomUUID(),
+    ...(memory === undefined ? {} : { memoryBytes: memory }),
+  };
+  try {
+    return createDeviceModel({ kind, options }, printNote);
+  } catch (error) {
+    const { code, message } = DxpuError.from(error);
+    if (code !== 'invalid_argument') throw error;
+    const spelledOut = message.replace(/\bmemoryBytes\b/, '--memory').replace(/\buuid\b/, '--uuid');
+    throw new UsageError(`${spelledOut}; see --help`);
   }
 }

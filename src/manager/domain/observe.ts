@@ -25,7 +25,15 @@ export function observe(now: Nanos, binding: Binding, faults: PoolFaults): Obser
 }
 
 /** Whether a failed binding is tried again by itself, or because somebody has asked already. */
-export function willRetry({ state, goal, failure, attempts, retries }: BindingRecord): boolean {
+export function willRetry({
+  state,
+  goal,
+  failure,
+  attempts,
+  retries,
+}: Pick<BindingRecord, 'goal' | 'failure' | 'attempts' | 'retries'> & {
+  readonly state: BindingRecord['state'] | 'free';
+}): boolean {
   if (state !== 'failed' || failure === undefined || goal !== 'attached') return false;
   return attempts === 0 || (retries && FAILURE_REASONS[failure.reason].retries);
 }

@@ -77,7 +77,11 @@ it.each([
   const failure = { reason, message: 'why', during: 'attached' as const };
   const entry: LogRecord['binding'] = {
     ...record,
-    ...{ state: 'failed', failure, retries, goal, attempts },
+    state: 'failed',
+    failure,
+    retries,
+    goal,
+    attempts,
   };
   expect(message.bindingMessage(entry).failure).toMatchObject({
     reason,
