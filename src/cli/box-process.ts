@@ -20,6 +20,9 @@ import { takeScreenshot } from './take-screenshot.ts';
 import { version } from './program-options.ts';
 import { managerStream, proxyProcess, setTable } from './proxy-process.ts';
 
+/** For devices of other processes: longer than one takes that is there. */
+const FIRST_LOOK_NS = 2e9;
+
 export const runBox = (options: DaemonOptions): Promise<void> =>
   runDaemon('box', options, readBoxConfig, startBox);
 
@@ -49,6 +52,8 @@ async function startBox(start: DaemonStart<BoxConfig>): Promise<DaemonProcess> {
     endpoints: config.advertise ?? endpointsOf(listeners),
   };
   stream = managerStream(start, new BoxAgentCore({ hello, plane: node.plane }), node);
+  // A binding whose GPU node is missing from the first report fails, and does not come back by itself.
+  if (stream !== undefined) await node.devicesSeen(FIRST_LOOK_NS);
   stream?.start();
   const echo = new EchoServers(credentials);
   return proxyProcess(start, node, stream, {

@@ -1,7 +1,7 @@
 /** What is in the slots of a box: models of this process, and devices that others serve over vfio-user. */
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import type { Nanos } from '#base/units';
+import { type Nanos, nanos } from '#base/units';
 import type { DeviceModel } from '#devices/device-model';
 import { createDeviceModel, type ModelChoice } from '#devices/device-models';
 import type { GpuNodeReport } from '#proto/agent-messages';
@@ -38,6 +38,9 @@ export class BoxDevices {
   readonly #options: BoxDevicesOptions;
   readonly #remotes = new Map<number, RemoteDevice>();
   readonly #nodes = new Map<number, GpuNodeReport>();
+  /** Slots of which nothing is known yet: neither that the device is there nor that it is away. */
+  readonly #unseen = new Set<number>();
+  #onAllSeen: (() => void) | undefined;
   #isStopped = false;
 
   constructor(options: BoxDevicesOptions) {
@@ -48,6 +51,23 @@ export class BoxDevices {
   /** Looks for the devices of other processes from now on. */
   start(): void {
     if (this.#remotes.size > 0) void this.#startRemotes();
+  }
+
+  /**
+   * Waits until each device of another process is there or known to be away, and `withinNs` at most. What is
+   * said of the slots before that would have a manager believe that devices are gone which are only being
+   * looked at.
+   */
+  allSeen(withinNs: number): Promise<void> {
+    if (this.#unseen.size === 0) return Promise.resolve();
+    const { clock } = this.#options;
+    return new Promise((resolve) => {
+      const cancel = clock.at(nanos(clock.now() + withinNs), () => resolve());
+      this.#onAllSeen = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
   stop(now: Nanos): void {
@@ -79,9 +99,13 @@ export class BoxDevices {
       onWork: () => {
         if (!this.#isStopped) onWork();
       },
-      onChanged: (now) => onChanged(now, slot),
+      onChanged: (now) => {
+        onChanged(now, slot);
+        if (this.#unseen.delete(slot) && this.#unseen.size === 0) this.#onAllSeen?.();
+      },
     });
     this.#remotes.set(slot, remote);
+    this.#unseen.add(slot);
     return remote;
   }
 

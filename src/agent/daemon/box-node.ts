@@ -140,6 +140,11 @@ export class BoxNode {
     this.#inSlots.start();
   }
 
+  /** See `BoxDevices.allSeen`. */
+  devicesSeen(withinNs: number): Promise<void> {
+    return this.#inSlots.allSeen(withinNs);
+  }
+
   /** Puts a table in force; with errors nothing has changed. */
   setTable(rows: readonly BoxRow[]): TableError[] {
     const errors = this.proxy.setTable(this.#clock.now(), rows);
