@@ -38,7 +38,7 @@ const COLUMNS: readonly Column[] = [
   ['replayOverheadPct', ({ estimates }) => estimates.replayOverheadPct],
   ['emulatedOverheadPct', ({ estimates }) => estimates.emulatedOverheadPct],
   ['budgetPct', ({ budgetPct }) => budgetPct],
-  ['isWithinBudget', ({ isWithinBudget }) => String(isWithinBudget)],
+  ['within', ({ within }) => within],
   ...runColumns('native'),
   ...runColumns('pooled'),
   ['networkDownPct', ({ pooled }) => pooled.networkDownPct],

@@ -79,8 +79,8 @@ function verdictOf(answer: TraceAnswer, isNamed: boolean): string {
   return `${isNamed ? `${answer.link.name}: ` : ''}${verdictWords(answer)}`;
 }
 
-function toneOf({ isWithinBudget }: TraceAnswer): 'good' | 'bad' {
-  return isWithinBudget ? 'good' : 'bad';
+function toneOf({ within }: TraceAnswer): 'good' | 'bad' | 'unsure' {
+  return ({ yes: 'good', no: 'bad', unsure: 'unsure' } as const)[within];
 }
 
 function linkSections(answer: TraceAnswer, isNamed: boolean): Section[] {

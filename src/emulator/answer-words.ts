@@ -64,11 +64,14 @@ export function deviceWords(device: DeviceFigures): string {
   );
 }
 
-export function verdictWords({ isWithinBudget, budgetPct, estimates }: TraceAnswer): string {
-  const { emulatedOverheadPct: pct } = estimates;
+export function verdictWords(answer: TraceAnswer): string {
+  const { within, budgetPct, nativeErrorPct } = answer;
+  const words = { yes: 'FITS', no: 'DOES NOT FIT', unsure: 'UNSURE' }[within];
+  const off =
+    within === 'unsure' ? ` The native run is ${hundredths(nativeErrorPct)} % off the record.` : '';
   return (
-    `${isWithinBudget ? 'FITS' : 'DOES NOT FIT'}: ${figures.percent(pct)} emulated, ` +
-    `of ${figures.percent(budgetPct)} that are accepted.`
+    `${words}: ${figures.percent(answer.estimates.emulatedOverheadPct)} emulated, ` +
+    `of ${figures.percent(budgetPct)} that are accepted.${off}`
   );
 }
 

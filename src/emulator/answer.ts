@@ -73,7 +73,9 @@ export const traceAnswer = z.object({
   seed: count.describe('Of the virtual network.'),
   wholeCopies: z.boolean().describe('Whether long copies went TLP by TLP to their end.'),
   budgetPct: percent.describe('Overhead that is accepted.'),
-  isWithinBudget: z.boolean().describe('Whether the emulated overhead is at most that.'),
+  within: z
+    .enum(['yes', 'no', 'unsure'])
+    .describe('Whether the emulated overhead is at most that; unsure where the native run is off.'),
   recordedSpanNs: ns,
   nativeErrorPct: percent.describe('Native emulation against the record.'),
   estimates: z.object({

@@ -23,6 +23,9 @@ import type { Microbench, MicrobenchRow } from './microbench.ts';
 import type { WorkloadRun } from './run-workload.ts';
 import type { DirectionCounts } from './tlp-probe.ts';
 
+/** A native run further off the record is not what was recorded. */
+const MAX_NATIVE_ERROR_PCT = 1;
+
 /** What was emulated, as the user asked for it. */
 export interface AskedEmulation {
   /** The trace as the user named it. */
@@ -70,7 +73,7 @@ export function emulateAnswer(
     seed,
     wholeCopies,
     budgetPct,
-    isWithinBudget: overheadPct <= budgetPct,
+    within: withinOf(overheadPct, budgetPct, nativeErrorPct),
     recordedSpanNs: emulation.recordedSpanNs,
     nativeErrorPct,
     estimates: { ...model, emulatedOverheadPct: overheadPct },
@@ -80,6 +83,15 @@ export function emulateAnswer(
     ...(curve === undefined ? {} : { curve }),
     warnings: [...timeline.warnings.map(({ message }) => message), ...warningsOf(emulation, bulk)],
   };
+}
+
+function withinOf(
+  overheadPct: number,
+  budgetPct: number,
+  nativeErrorPct: number,
+): TraceAnswer['within'] {
+  if (Math.abs(nativeErrorPct) > MAX_NATIVE_ERROR_PCT) return 'unsure';
+  return overheadPct <= budgetPct ? 'yes' : 'no';
 }
 
 /** The rows of a microbenchmark over a link, in their order. */
@@ -131,7 +143,7 @@ function warningsOf(
   { htodBytes, dtohBytes }: TraceAnswer['bulk'],
 ): string[] {
   const warnings: string[] = [];
-  if (Math.abs(nativeErrorPct) > 1) {
+  if (Math.abs(nativeErrorPct) > MAX_NATIVE_ERROR_PCT) {
     warnings.push(
       `the native emulation misses the record by ${nativeErrorPct.toFixed(2)} %: ` +
         'is the GPU of the trace on a faster link? --gen, --lanes, --mps and --mrrs say which',
