@@ -13,8 +13,6 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const REMOTE = 'vfio-user';
 const SLOT_KINDS = [...DEVICE_KINDS, REMOTE] as const;
 type SlotKind = (typeof SLOT_KINDS)[number];
-/** Of an address of a unix socket on Linux (unix(7)), without the NUL at its end. */
-const MAX_SOCKET_PATH_BYTES = 107;
 
 export const deviceSchema = schema.fields({
   slot: schema.whole(0, 65535),
@@ -112,10 +110,9 @@ function checkSocket(
     return [{ path: ['devices', index, 'socket'], message }];
   }
   const file = source.pathOf(device.socket);
-  const bytes = Buffer.byteLength(file);
-  if (bytes > MAX_SOCKET_PATH_BYTES) {
-    const message = `${file} has ${bytes} bytes; the system allows ${MAX_SOCKET_PATH_BYTES}`;
-    return [{ path: ['devices', index, 'socket'], message }];
+  const tooLong = schema.socketPathProblem(file);
+  if (tooLong !== undefined) {
+    return [{ path: ['devices', index, 'socket'], message: tooLong }];
   }
   const first = devices.findIndex(
     ({ socket }) => socket !== undefined && source.pathOf(socket) === file,

@@ -1,6 +1,7 @@
 /** Checks of a host's configuration across its fields: windows, memory, what a running host keeps. */
 import { INTERRUPT_BASE, INTERRUPT_LIMIT } from '#fabric/host-table';
 import type { FieldPath } from './config-file.ts';
+import { socketPathProblem } from './config-schema.ts';
 
 /** Above this a single array of bytes cannot be had everywhere. */
 const MAX_MEMORY_BYTES = 2 ** 32;
@@ -81,12 +82,15 @@ export function checkRunning(
 
 /** `source` is where the VM is written; `undefined` for one of the command line, which stands for the file. */
 export function checkVm(
-  rootPorts: readonly string[],
+  { qmp, rootPorts }: { readonly qmp: string; readonly rootPorts: readonly string[] },
   source: { has(at: FieldPath): boolean } | undefined,
   complain: (at: FieldPath, message: string) => void,
 ): void {
   const at = (...rest: (string | number)[]): FieldPath =>
     source === undefined ? [] : ['vm', 'rootPorts', ...rest];
+  const tooLong = socketPathProblem(qmp);
+  if (tooLong !== undefined)
+    complain(source === undefined ? [] : ['vm', 'qmp'], `QMP socket: ${tooLong}`);
   if (rootPorts.length === 0) complain(at(), 'needs at least one root port');
   if (rootPorts.length > MAX_SLOTS) {
     complain(at(), `a host has room for ${MAX_SLOTS} virtual slots, not ${rootPorts.length}`);

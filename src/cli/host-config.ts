@@ -135,7 +135,7 @@ export function readHostConfig(file: string, inForce?: HostConfig, vmGiven?: VmO
   if (vm === undefined && slotsOfFile === undefined) {
     complain([], 'needs slots, or vm where a VM uses the functions');
   }
-  if (vm !== undefined) checkVm(vm.rootPorts, vmGiven === undefined ? source : undefined, complain);
+  if (vm !== undefined) checkVm(vm, vmGiven === undefined ? source : undefined, complain);
   const slotIndex = new Map<number, number>();
   for (const [index, slot] of slots.entries()) {
     if (slotIndex.has(slot.slot)) complain(['slots', index, 'slot'], `slot ${slot.slot} is twice`);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
@@ -35,9 +35,9 @@ async function startQemu(): Promise<net.Socket[]> {
   return sockets;
 }
 
-function connect(): QmpConnection {
+function connect(name = 'qmp'): QmpConnection {
   return new QmpConnection({
-    path: path.join(folder, 'qmp'),
+    path: path.join(folder, name),
     clock,
     user: {
       connected: () => heard.push('connected'),
@@ -93,6 +93,16 @@ describe('a connection to QEMU', () => {
     await until(has('connected'));
   });
 
+  it.each([
+    ['file', 'nobody listens there: start QEMU'],
+    ['file/qmp', 'a part of its path is no folder'],
+  ])('says of %s what is wrong with it', async (name, words) => {
+    writeFileSync(path.join(folder, 'file'), '');
+    connection = connect(name);
+    await until(() => ends() === 1);
+    expect(heard[0]).toContain(`/${name}: ${words}`);
+  });
+
   it('is tried for with longer and longer pauses, and says once why it is not there', async () => {
     connection = connect();
     await until(() => ends() === 1);
@@ -103,7 +113,9 @@ describe('a connection to QEMU', () => {
       clock.runUntil(clock.now() + 1);
       await until(() => ends() === tries + 2);
     }
-    expect(heard.filter((one) => one !== 'end')).toEqual([`/qmp: connect ENOENT ${folder}/qmp`]);
+    expect(heard.filter((one) => one !== 'end')).toEqual([
+      '/qmp: there is no such socket: start QEMU with it, as -qmp unix:PATH,server=on,wait=off',
+    ]);
     await startQemu();
     clock.runUntil(clock.now() + 2e9);
     await until(has('connected'));

@@ -20,6 +20,13 @@ export interface QmpConnectionOptions {
   readonly user: QmpConnectionUser;
 }
 
+const CONNECT_FAILURES: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such socket: start QEMU with it, as -qmp unix:PATH,server=on,wait=off',
+  ENOTDIR: 'a part of its path is no folder',
+  ECONNREFUSED: 'nobody listens there: start QEMU with it, as -qmp unix:PATH,server=on,wait=off',
+  EACCES: 'this user may not connect to it: run this process as the user of QEMU',
+};
+
 const FIRST_PAUSE_NS = 100e6;
 const LONGEST_PAUSE_NS = 2e9;
 
@@ -83,8 +90,8 @@ export class QmpConnection {
       session.receive(clock.now(), text);
       user.turnEnd();
     });
-    socket.on('error', (error) => {
-      reason = `${path}: ${error.message}`;
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      reason = `${path}: ${CONNECT_FAILURES[error.code ?? ''] ?? error.message}`;
     });
     socket.on('close', () => {
       const now = clock.now();
