@@ -8,7 +8,8 @@ function failed(reason: string, during: BindingState, leaving: boolean): Binding
     id: 'b1',
     state: BindingState.FAILED,
     leaving,
-    failure: { reason, during, retries: false },
+    // Each failure counts; whoever asks begins the count anew.
+    failure: { reason, during, retries: false, attempts: 1 },
   });
 }
 
