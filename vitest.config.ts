@@ -15,13 +15,13 @@ const LAYERS = (
 
 /** The longest first, those that wait and those that compute by turns: none is left to run alone at the end. */
 const LONGEST = [
-  'manager/crash-points',
-  'faults/campaign-b',
   'vm/vm',
-  'emulator/htod-rate-128',
+  'manager/crash-points',
   'e2e/pool',
-  'faults/campaign-a',
   'e2e/start',
+  'faults/campaign-b',
+  'emulator/htod-rate-128',
+  'faults/campaign-a',
   'emulator/htod-rate-512',
   'e2e/',
   'cluster/',
