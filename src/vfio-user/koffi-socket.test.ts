@@ -30,3 +30,21 @@ test('a connection that is closed with bytes unread ends for its peer, and does 
   peer.destroy();
   listener.close();
 });
+
+// A device's process that was killed with bytes unread was told of as `receive: ECONNRESET`.
+test('a peer that goes with bytes unread has closed the connection (regression)', async () => {
+  const file = path.join(folder, 'reset');
+  const server = net.createServer({ pauseOnConnect: true });
+  const accepted = new Promise<net.Socket>((resolve) => {
+    server.once('connection', resolve);
+  });
+  await new Promise<void>((resolve) => server.listen(file, resolve));
+  const socket = koffiTransport.connect(file);
+  expect(socket.send(new Uint8Array(100), 0, [])).toBe(100);
+  (await accepted).destroy();
+  await new Promise((resolve) => server.close(resolve));
+  const receive = (): number => socket.receive(new Uint8Array(4), 0, 4, []);
+  expect(receive).toThrow('the peer closed the connection');
+  expect(() => socket.send(new Uint8Array(1), 0, [])).toThrow('the peer closed the connection');
+  socket.close();
+});

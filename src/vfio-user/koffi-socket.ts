@@ -11,9 +11,11 @@ import {
   checked,
   EAGAIN,
   ECONNREFUSED,
+  ECONNRESET,
   EINTR,
   EMFILE,
   ENFILE,
+  EPIPE,
   lastErrno,
   libc,
   MSG_CMSG_CLOEXEC,
@@ -32,6 +34,7 @@ import {
 import { connectError, listenError, SOCKADDR_BYTES, sockaddr } from './socket-path.ts';
 import {
   MAX_FDS,
+  PEER_CLOSED,
   type SocketWatcher,
   type UnixFdListener,
   type UnixFdSocket,
@@ -220,6 +223,10 @@ class Connection implements UnixFdSocket {
       if (result >= 0) return result;
       const errno = lastErrno();
       if (errno === EAGAIN) return WOULD_BLOCK;
+      // It had not read all that was sent to it: an end as any other.
+      if (errno === ECONNRESET || errno === EPIPE) {
+        throw new DxpuError('unavailable', PEER_CLOSED, { details: { errno } });
+      }
       if (errno !== EINTR) throw systemError(what, errno);
     }
   }

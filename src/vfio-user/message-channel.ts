@@ -11,7 +11,7 @@ import { RingBuffer } from '#base/ring-buffer';
 import type { Nanos } from '#base/units';
 import { closeAll, type FdOperations } from './fd-operations.ts';
 import { MessageAssembler } from './message-assembler.ts';
-import { type UnixFdSocket, WOULD_BLOCK } from './unix-fd-socket.ts';
+import { PEER_CLOSED, type UnixFdSocket, WOULD_BLOCK } from './unix-fd-socket.ts';
 
 /** What a session does to its peer. */
 export interface PeerPort {
@@ -138,7 +138,7 @@ export class MessageChannel implements PeerPort {
   readonly #watcher = {
     readable: (): void => this.#readable(),
     writable: (): void => this.#writable(),
-    failed: (): void => this.#failed('the connection has failed'),
+    failed: (): void => this.#failed(PEER_CLOSED),
   };
 
   #watch(): void {
@@ -166,9 +166,7 @@ export class MessageChannel implements PeerPort {
       if (got === WOULD_BLOCK) break;
       this.#keepFds();
       if (got === 0) {
-        this.#gone(
-          assembler.isMidway ? 'the peer left within a message' : 'the peer closed the connection',
-        );
+        this.#gone(assembler.isMidway ? 'the peer left within a message' : PEER_CLOSED);
         return;
       }
       const state = assembler.received(got);

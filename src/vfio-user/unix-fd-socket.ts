@@ -5,6 +5,9 @@
 
 export const WOULD_BLOCK = -1;
 
+/** Why a connection has ended, whether or not the peer had read all that was sent to it. */
+export const PEER_CLOSED = 'the peer closed the connection';
+
 export interface SocketWatcher {
   readable(): void;
   writable(): void;

@@ -2,24 +2,10 @@
 import { it } from 'vitest';
 import { VmFaults } from '#testkit/vm/vm-faults';
 import type { VmPool } from '#testkit/vm/vm-pool';
-import type { Kind } from '#testkit/vm/vm-pool-parts';
-
-/** Bound and unbound at the same time, one batch after the other: 11 rounds. */
-const BATCHES: readonly (readonly Kind[])[] = [
-  ['accel', 'second-accel', 'other-accel', 'virtio-gpu'],
-  ['other-accel', 'bochs-display', 'accel', 'second-accel'],
-  ['second-accel', 'accel', 'other-accel'],
-];
 
 /** Nothing is bound before, nor afterwards. */
 export function faultParts(pool: () => VmPool): void {
   const faults = (): VmFaults => new VmFaults(pool());
-
-  it('nothing is left of 11 rounds of bind and unbind: no file, mapping, process or socket', async () => {
-    const before = faults().held();
-    for (const kinds of BATCHES) await faults().bindAndUnbind(kinds, before);
-    await faults().assertNothingLeft(before);
-  });
 
   it('a link that is cut for two seconds and resumed loses and doubles no TLP', async () => {
     await faults().cutLink(20);

@@ -10,6 +10,7 @@ import { functionText } from '#testkit/vm/guest-function';
 import { lookFor } from '#testkit/vm/look-for';
 import { difference, drawnPicture } from '#testkit/vm/picture';
 import { TestVm } from '#testkit/vm/test-vm';
+import { type Held, VmFaults } from '#testkit/vm/vm-faults';
 import { vmNeeds } from '#testkit/vm/vm-needs';
 import { VmPool } from '#testkit/vm/vm-pool';
 import { type BindingRecord, type Display, type Kind, SIZES } from '#testkit/vm/vm-pool-parts';
@@ -25,11 +26,17 @@ const reason = typeof needs === 'string' ? ` (skipped: ${needs})` : '';
 const WATCHDOG_MS = 400_000;
 const SLOTS = 4;
 const LOOK_MS = 300;
+/** Bound and unbound at the same time, one batch after the other: 8 rounds, after 2 of single ones. */
+const BATCHES: readonly (readonly Kind[])[] = [
+  ['accel', 'second-accel', 'other-accel', 'virtio-gpu'],
+  ['other-accel', 'bochs-display', 'accel', 'second-accel'],
+];
 const golden = (kind: Kind): string =>
   readFileSync(new URL(`./golden/${kind}.txt`, import.meta.url), 'utf8');
 
 describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`, () => {
   let pool: VmPool;
+  let heldBefore: Held;
   const bound = new Map<Kind, BindingRecord>();
 
   beforeAll(async () => {
@@ -160,6 +167,7 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
     expect(await functions()).toEqual([]);
     expect(await pool.bindings()).toEqual([]);
     bound.clear();
+    heldBefore = new VmFaults(pool).held();
   });
 
   it('gets them again in the other order', async () => {
@@ -173,9 +181,12 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
     }
   });
 
-  it('gives those back, too', async () => {
+  it('gives those back, too; of 10 rounds nothing is left: no file, mapping, process or socket', async () => {
     await pool.unbind(...[...bound.values()].map(({ id }) => id));
     bound.clear();
+    const faults = new VmFaults(pool);
+    for (const kinds of BATCHES) await faults.bindAndUnbind(kinds, heldBefore);
+    await faults.assertNothingLeft(heldBefore);
   });
 
   remoteDeviceParts(

@@ -17,7 +17,7 @@ const GUEST_MEMORY = '/memfd:memory-backend-memfd (deleted)';
 const CUT_NS = 2e9;
 const SAID_WITHIN_MS = 90_000;
 
-interface Held {
+export interface Held {
   readonly sockets: readonly string[];
   readonly processes: readonly Holdings[];
 }
