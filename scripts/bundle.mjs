@@ -3,31 +3,31 @@
 
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { root } from './prepare.mjs';
+import { fileURLToPath } from 'node:url';
 
-/** Native code cannot be bundled. */
-const NATIVE = ['better-sqlite3', '@resvg/resvg-js', 'koffi'];
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const CONDITIONS = ['dxpu-source', 'module', 'node', 'default'];
 
 /**
- * Bundles `src/cli/main.ts` and the workers beside it. All files are in `folder` itself: what looks for a
- * neighbour by `import.meta.url` finds it there.
- * @param {string} folder `cli` of a build, whose files of the same names are replaced
+ * Bundles programs with all they import, but what has native code, into files of `folder` itself: what
+ * looks for a neighbour by `import.meta.url` finds it there.
+ * @param {Record<string, string>} programs names, each with its source; `NAME.js` is made of it
+ * @param {string} folder two levels below the root, as `src/cli` is
+ * @returns {Promise<string[]>} the modules that went in
  */
-export async function bundleCli(folder) {
+export async function bundle(programs, folder) {
   const { build } = await import('vite');
-  const cli = path.join(root, 'src', 'cli');
-  const names = fs
-    .readdirSync(cli)
-    .filter((name) => name === 'main.ts' || name.endsWith('-worker.ts'))
-    .map((name) => path.basename(name, '.ts'));
   const { output } = /** @type {import('vite').Rolldown.RolldownOutput} */ (
     await build({
       configFile: false,
       logLevel: 'error',
       root,
       resolve: { conditions: CONDITIONS },
-      ssr: { noExternal: true, external: NATIVE, resolve: { conditions: CONDITIONS } },
+      ssr: {
+        noExternal: true,
+        external: ['better-sqlite3', '@resvg/resvg-js', 'koffi'],
+        resolve: { conditions: CONDITIONS },
+      },
       build: {
         ssr: true,
         outDir: folder,
@@ -36,13 +36,27 @@ export async function bundleCli(folder) {
         target: 'node20',
         minify: false,
         rolldownOptions: {
-          input: Object.fromEntries(names.map((name) => [name, path.join(cli, `${name}.ts`)])),
+          input: programs,
           output: { entryFileNames: '[name].js', chunkFileNames: 'chunk-[name]-[hash].js' },
         },
       },
     })
   );
-  const modules = output.flatMap((one) => (one.type === 'chunk' ? one.moduleIds : []));
+  return output.flatMap((one) => (one.type === 'chunk' ? one.moduleIds : []));
+}
+
+/**
+ * Bundles `src/cli/main.ts` and the workers beside it.
+ * @param {string} folder `cli` of a build, whose files of the same names are replaced
+ */
+export async function bundleCli(folder) {
+  const cli = path.join(root, 'src', 'cli');
+  const names = fs
+    .readdirSync(cli)
+    .filter((name) => name === 'main.ts' || name.endsWith('-worker.ts'))
+    .map((name) => path.basename(name, '.ts'));
+  const sources = names.map((name) => [name, path.join(cli, `${name}.ts`)]);
+  const modules = await bundle(Object.fromEntries(sources), folder);
   fs.writeFileSync(path.join(folder, 'LICENSES.txt'), licencesOf(modules));
   // They are of the files that were replaced.
   for (const name of names) fs.rmSync(path.join(folder, `${name}.js.map`), { force: true });

@@ -15,8 +15,8 @@ import {
 
 /** Where it does not matter whether agents are back: they are there, or it is about one that is not. */
 export const AT_ONCE_MS = 300;
-/** Where those that live must be back before. */
-export const soonMs = (pool: CrashPool): number => Math.max(AT_ONCE_MS, 3 * pool.paceMs);
+/** Where those that live must be back before, on a machine that others have begun to use since. */
+export const soonMs = (pool: CrashPool): number => Math.max(1500, 5 * pool.paceMs);
 
 /** A box that is not there is seen before a host that is not. */
 const waitFor = (pool: CrashPool, missing: 'b1' | 'h1'): number =>

@@ -48,8 +48,6 @@ it('a scenario for each row of the table', () => {
 describe.concurrent('a manager that dies at', () => {
   it.each(SCENARIOS.map((one) => [one.name, one] as const))(
     '%s',
-    // Its processes have timeouts of the clock: a machine that stands still for a second fails one.
-    { timeout: 400_000, retry: 1 },
     async (_, { rows, run }) => {
       const pool = await take();
       try {
@@ -67,5 +65,6 @@ describe.concurrent('a manager that dies at', () => {
         give(pool);
       }
     },
+    400_000,
   );
 });

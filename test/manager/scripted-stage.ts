@@ -92,10 +92,13 @@ export class Stage {
     pair.host.changed();
     const leaving = held.filter(({ row }) => holdOf(row).isGivenBack === true);
     if (leaving.length > 0) await pool.user.unbind(leaving.map(({ id }) => id));
+    const areThere = (): Promise<unknown> =>
+      Promise.all(held.map(({ id, row }) => pool.user.reaches(id, wireName(row.from))));
+    // Before slots without a row are taken from those that come later: one on its way is without, too.
+    await areThere();
     for (const row of rows.filter(isReserved)) held.push(await reserve(pool, pair, row));
-    const stage = new Stage(pool, pair, held);
-    await Promise.all(held.map(({ id, row }) => pool.user.reaches(id, wireName(row.from))));
-    return stage;
+    await areThere();
+    return new Stage(pool, pair, held);
   }
 
   /** Those that are there still. */
