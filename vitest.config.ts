@@ -13,7 +13,7 @@ const LAYERS = (
   .split(' ')
   .map((layer) => `src/${layer}/**/*.test.ts`);
 
-/** The longest first, those that wait and those that compute by turns: none is left to run alone at the end. */
+/** The longest first, of those that wait for processes before those that compute: none runs alone at the end. */
 const LONGEST = [
   'vm/vm',
   'manager/crash-points',

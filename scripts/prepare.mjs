@@ -221,7 +221,7 @@ export async function buildBench() {
  * @param {string} target
  * @param {string} project
  * @param {() => string} fingerprint of all that goes in
- * @param {(fresh: string) => Promise<void>} finish what is done with the compiled files
+ * @param {(fresh: string) => Promise<void>} finish what is done with the compiled files in their folder
  */
 async function compile(target, project, fingerprint, finish = async () => {}) {
   const stamp = at(target, '.built-from');
@@ -237,11 +237,16 @@ async function compile(target, project, fingerprint, finish = async () => {}) {
     // Types are checked by themselves, `npm test` does it.
     const words = [tsc, '-p', project, '--outDir', fresh, '--noCheck'];
     const { status } = await run(process.execPath, words, { cwd: root, toStderr: true });
-    if (stopped() || status !== 0) {
+    try {
+      if (status !== 0 || stopped()) throw new Failure(`building ${target} failed, see above`);
+      await finish(fresh);
+    } catch (error) {
       fs.rmSync(fresh, { recursive: true, force: true });
-      throw new Failure(`building ${target} failed, see above`);
+      if (error instanceof Failure) throw error;
+      throw new Failure(
+        `building ${target} failed: ${error instanceof Error ? error.message : error}`,
+      );
     }
-    await finish(fresh);
     fs.writeFileSync(path.join(fresh, '.built-from'), wanted);
     if (fs.existsSync(at(target))) fs.renameSync(at(target), old);
     fs.renameSync(fresh, at(target));
