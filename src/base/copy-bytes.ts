@@ -86,6 +86,11 @@ export function copyBytes(
   to.set(from.subarray(fromOffset, fromOffset + bytes), toOffset);
 }
 
+/** A range of an array, in an array of its own. Not `slice`: of a `Buffer` it copies nothing. */
+export function copyOfBytes(from: Uint8Array, offset: number, bytes: number): Uint8Array {
+  return new Uint8Array(from.subarray(offset, offset + bytes));
+}
+
 // The `| 0` in both loops spare the overflow checks of index arithmetic: they take half the time.
 
 function copyLongs(toByte: number, fromByte: number, bytes: number): void {

@@ -16,10 +16,11 @@ import { encodedTlpBytes, encodeTlp } from '#pcie/tlp-codec';
 import { encodeRun } from '#pcie/tlp-run';
 import { SendCredits } from './credits.ts';
 import {
+  beginSessionHeader,
   ENTRY_HEADER_BYTES,
   EntryKind,
+  FrameType,
   SESSION_HEADER_BYTES,
-  writeDataHeader,
   writeEntryHeader,
 } from './frame.ts';
 import type { LinkCounters } from './link-counters.ts';
@@ -188,7 +189,14 @@ export class Egress implements CreditGate {
     if (this.#openEntries === 0) return;
     const replay = this.replay;
     const length = this.#openBytes;
-    writeDataHeader(replay.view, replay.openOffset, this.#openEntries, length, replay.next);
+    beginSessionHeader(
+      replay.view,
+      replay.openOffset,
+      FrameType.DATA,
+      this.#openEntries,
+      length,
+      replay.next,
+    );
     replay.seal(length);
     this.#openBytes = 0;
     this.#openEntries = 0;

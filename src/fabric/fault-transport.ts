@@ -5,6 +5,7 @@
  * to open nothing for a while.
  */
 import type { Clock } from '#base/clock';
+import { copyOfBytes } from '#base/copy-bytes';
 import type { Prng } from '#base/prng';
 import type { Nanos } from '#base/units';
 import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
@@ -138,13 +139,13 @@ export class FaultTransport implements StartableTransport {
     if (this.#gone || this.#faults.lose()) return true;
     const { delayNs } = this.#faults.settings;
     if (delayNs > 0 || this.#held.length > 0) {
-      this.#hold(now + delayNs, copyOf(bytes, offset, length));
+      this.#hold(now + delayNs, copyOfBytes(bytes, offset, length));
       return true;
     }
     // Where frames get lost, one may be sent again and acknowledged while an earlier copy of it still
     // waits in the socket: the sender is then free to change the bytes. So they get a copy.
     if (!this.#faults.everLossy) return this.#inner.send(now, bytes, offset, length);
-    return this.#inner.send(now, copyOf(bytes, offset, length), 0, length);
+    return this.#inner.send(now, copyOfBytes(bytes, offset, length), 0, length);
   }
 
   close(): void {
@@ -199,9 +200,4 @@ export class FaultTransport implements StartableTransport {
     }
     this.#wait();
   }
-}
-
-/** Not `slice`: of a `Buffer` it copies nothing. */
-function copyOf(bytes: Uint8Array, offset: number, length: number): Uint8Array {
-  return new Uint8Array(bytes.subarray(offset, offset + length));
 }

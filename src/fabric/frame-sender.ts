@@ -7,6 +7,7 @@
  * has arrived; frames are sent again when the peer reports a gap, or over a new connection.
  */
 import type { Timed } from '#base/clock';
+import { copyOfBytes } from '#base/copy-bytes';
 import { Slab } from '#base/slab';
 import type { Nanos } from '#base/units';
 import type { Egress } from './egress.ts';
@@ -181,8 +182,8 @@ export class FrameSender implements Timed {
       return;
     }
     // A copy: once the first transmission is acknowledged its bytes are used anew, while a transport
-    // may still be busy with the second. Not `slice`: of a `Buffer` it copies nothing.
-    const copy = new Uint8Array(replay.bytes.subarray(offset, offset + length));
+    // may still be busy with the second.
+    const copy = copyOfBytes(replay.bytes, offset, length);
     refreshSessionHeader(new DataView(copy.buffer), 0, ingress.expected, granted);
     this.#counters.replayedFrames++;
     this.#handOver(now, copy, 0, length, false);

@@ -235,15 +235,16 @@ function checkEntries(view: DataView, from: number, end: number, count: number):
   return at === end ? FrameDecode.OK : FrameDecode.ENTRY;
 }
 
-/** Header of a DATA frame at `at`, but for what `refreshSessionHeader` writes when it goes. */
-export function writeDataHeader(
+/** Header of a session frame at `at`, but for what `refreshSessionHeader` writes when it goes. */
+export function beginSessionHeader(
   view: DataView,
   at: number,
-  entries: number,
+  type: FrameType,
+  countOrFlags: number,
   length: number,
   sequence: number,
 ): void {
-  view.setUint32(at, ((FRAME_MAGIC << 24) | (FrameType.DATA << 16) | entries) >>> 0);
+  view.setUint32(at, ((FRAME_MAGIC << 24) | (type << 16) | countOrFlags) >>> 0);
   view.setUint32(at + 4, length);
   view.setUint32(at + 8, sequence);
 }
@@ -259,9 +260,7 @@ export function writeSessionHeader(
   ack: number,
   limits: Uint32Array,
 ): void {
-  view.setUint32(at, ((FRAME_MAGIC << 24) | (type << 16) | countOrFlags) >>> 0);
-  view.setUint32(at + 4, length);
-  view.setUint32(at + 8, sequence);
+  beginSessionHeader(view, at, type, countOrFlags, length, sequence);
   refreshSessionHeader(view, at, ack, limits);
 }
 
