@@ -160,15 +160,20 @@ export class PcieWire implements Device, DevicePort {
 
   /** When something is due at the device's end. */
   #nextInsideNs(): number {
-    if (this.#isDeviceNsOld) {
-      this.#isDeviceNsOld = false;
-      this.#deviceNs = this.#device.nextDeadlineNs();
-    }
-    let nextNs = this.#deviceNs;
+    let nextNs = this.#deviceDeadlineNs();
     const arrivalNs = this.#down.nextArrivalNs;
     if (arrivalNs < nextNs) nextNs = arrivalNs;
     const leaveNs = this.#isRefused ? this.#up.nextLeaveNs : Infinity;
     return leaveNs < nextNs ? leaveNs : nextNs;
+  }
+
+  /** As the device says: asked only if it was called since. */
+  #deviceDeadlineNs(): number {
+    if (this.#isDeviceNsOld) {
+      this.#isDeviceNsOld = false;
+      this.#deviceNs = this.#device.nextDeadlineNs();
+    }
+    return this.#deviceNs;
   }
 
   /** Does what is due at the device's end by `now`; true when a TLP has left. */
@@ -183,11 +188,7 @@ export class PcieWire implements Device, DevicePort {
       this.#device.receive(now, flight.tlp);
       this.#flights.giveBack(flight);
     }
-    if (this.#isDeviceNsOld) {
-      this.#isDeviceNsOld = false;
-      this.#deviceNs = this.#device.nextDeadlineNs();
-    }
-    if (this.#deviceNs <= now) {
+    if (this.#deviceDeadlineNs() <= now) {
       this.#isDeviceNsOld = true;
       this.#device.tick(now);
     }
