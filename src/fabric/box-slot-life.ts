@@ -76,7 +76,7 @@ export class BoxSlotLife {
       if (after !== undefined) entered.push({ slot, row: after });
       fence(slot, slot.state === 'quarantined' ? 'quarantined' : 'unused');
       slot.row = undefined;
-      slot.awaited = false;
+      slot.rowWaits = false;
     }
     return { left, entered };
   }
@@ -116,7 +116,7 @@ export class BoxSlotLife {
       const slot = this.#slots.at(row.slot);
       const ready = slot?.state === 'ready';
       if (slot !== undefined && ready) slot.peer = peer;
-      if (slot?.awaited === true) continue;
+      if (slot?.rowWaits === true) continue;
       this.#say(now, row, ready ? SlotState.READY : SlotState.GONE);
     }
   }
@@ -170,14 +170,14 @@ export class BoxSlotLife {
     }
     if (outage !== undefined) return;
     const { row } = slot;
-    if (row === undefined || slot.awaited) {
+    if (row === undefined || slot.rowWaits) {
       slot.state = 'unused';
       slot.dirty = false;
     } else if (slot.state === 'quarantined') {
       slot.state = 'contained';
     }
     this.#options.onEvent?.(now, { kind: 'device-ready', slot: slot.slot });
-    if (row !== undefined && slot.awaited) this.#enter(now, slot, row);
+    if (row !== undefined && slot.rowWaits) this.#enter(now, slot, row);
   }
 
   #lose(now: Nanos, slot: BoxSlot, reason: string): void {
@@ -188,7 +188,7 @@ export class BoxSlotLife {
       this.#tellGone(now, slot, slot.generation, reason);
       this.#forget(now, slot);
     }
-    if (row !== undefined && !slot.awaited) this.#say(now, row, SlotState.GONE);
+    if (row !== undefined && !slot.rowWaits) this.#say(now, row, SlotState.GONE);
     this.#options.onEvent?.(now, { kind: 'quarantined', slot: slot.slot, reason });
   }
 
@@ -228,8 +228,8 @@ export class BoxSlotLife {
     }
     slot.row = row;
     // The host hears of it once the device can be used: until then its slot is not ready.
-    slot.awaited = slot.device.outage !== undefined;
-    if (slot.awaited) return;
+    slot.rowWaits = slot.device.outage !== undefined;
+    if (slot.rowWaits) return;
     if (slot.state === 'quarantined') {
       this.#say(now, row, SlotState.GONE);
       return;
@@ -238,7 +238,7 @@ export class BoxSlotLife {
   }
 
   #enter(now: Nanos, slot: BoxSlot, row: BoxRow): void {
-    slot.awaited = false;
+    slot.rowWaits = false;
     slot.dirty = true;
     slot.state = 'ready';
     const { generation } = row;

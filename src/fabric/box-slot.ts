@@ -35,7 +35,7 @@ export class BoxSlot {
   /** Whether a tenant, or whoever was before this process, may have left something in the device. */
   dirty = true;
   /** Its row has not been in force yet: the device cannot be used (`Device.outage`). */
-  awaited = false;
+  rowWaits = false;
   readonly outstanding = new OutstandingRequests();
   /** Requests the device sent while nothing could pass: to be answered UR, not within the call. */
   aborted: OutstandingRequest[] = [];
