@@ -2,66 +2,27 @@
  * Peers with a good certificate that mean harm, over the transport they would use: what they send is
  * counted, ends their session with a reason, and costs this end little.
  */
-import type { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { TimerDriver } from '#base/clock';
 import { nanos } from '#base/units';
 import { VirtualClock } from '#base/virtual-clock';
+import { FakeSocket, settled } from '#testkit/fake-socket';
+import { FakeTransport } from '#testkit/fake-transport';
 import { BOX, HOST, LinkWorld, RecordingUser } from '#testkit/link-world';
-import {
-  decodeFrame,
-  EndCode,
-  Frame,
-  FrameDecode,
-  FrameType,
-  helloFrame,
-  writeSessionHeader,
-} from './frame.ts';
+import { EndCode, FrameType, helloFrame, writeSessionHeader } from './frame.ts';
 import { MAX_FRAME_BYTES, MAX_HANDSHAKE_FRAME_BYTES } from './frame-bounds.ts';
 import { HostLink } from './host-link.ts';
 import { DEFAULT_LINK_OPTIONS } from './link-options.ts';
 import { freshHello } from './session.ts';
 import { SocketTransport } from './socket-transport.ts';
-import type { PeerIdentity, Transport, TransportUser } from './transport.ts';
+import type { PeerIdentity, TransportUser } from './transport.ts';
 
 const now = nanos(0);
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-/** The peer's end of a socket: what this end wrote, as frames. */
-class FakeSocket extends Duplex {
-  written = Buffer.alloc(0);
-
-  setNoDelay(): this {
-    return this;
-  }
-
-  override _read(): void {}
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.written = Buffer.concat([this.written, chunk]);
-    done();
-  }
-
-  frames(): Frame[] {
-    const frames: Frame[] = [];
-    for (let at = 0; at < this.written.length; ) {
-      const length = this.written.readUInt32BE(at + 4);
-      const bytes = new Uint8Array(this.written.subarray(at, at + length));
-      const frame = new Frame();
-      const view = new DataView(bytes.buffer);
-      expect(decodeFrame(view, bytes, 0, length, frame)).toBe(FrameDecode.OK);
-      frames.push(frame);
-      at += length;
-    }
-    return frames;
-  }
-}
 
 /** A box, and a socket a host of the pool has opened to it. */
 function connectTo(world: LinkWorld): FakeSocket {
   const socket = new FakeSocket();
-  const transport = new SocketTransport(socket as unknown as Socket, HOST, world.clock);
+  const transport = new SocketTransport(socket.asSocket(), HOST, world.clock);
   transport.expectHello();
   transport.start(world.box.accept(world.now, transport));
   return socket;
@@ -166,24 +127,6 @@ describe('a peer without HELLO had a megabyte of memory a connection', () => {
   });
 });
 
-/** A transport whose frames go nowhere. */
-class Pipe implements Transport {
-  readonly peer = BOX;
-  readonly sent: Frame[] = [];
-  isClosed = false;
-
-  send(_now: number, bytes: Uint8Array, offset: number, length: number): boolean {
-    const frame = new Frame();
-    decodeFrame(new DataView(bytes.buffer), bytes, offset, length, frame);
-    this.sent.push(frame);
-    return true;
-  }
-
-  close(): void {
-    this.isClosed = true;
-  }
-}
-
 /** A host's link to a box that answers each HELLO and then does `then`. */
 function hostAgainst(then: (user: TransportUser, clock: VirtualClock) => void) {
   const clock = new VirtualClock();
@@ -200,7 +143,7 @@ function hostAgainst(then: (user: TransportUser, clock: VirtualClock) => void) {
       connect: () => {
         attempts++;
         clock.at(nanos(clock.now() + 10_000), (at) => {
-          const pipe = new Pipe();
+          const pipe = new FakeTransport(BOX);
           const end = link.connected(at, pipe);
           const hello = pipe.sent[0]?.hello;
           if (hello === undefined) return;
@@ -271,8 +214,7 @@ describe('a peer that takes connections only to drop them kept the host reconnec
 
 it('a flood of pings made the box answer each: it ends the session', () => {
   const world = new LinkWorld();
-  const pipe = new Pipe();
-  const end = world.box.accept(world.now, Object.assign(pipe, { peer: HOST }));
+  const end = world.box.accept(world.now, new FakeTransport(HOST));
   end.frame(now, new Uint8Array(HELLO), 0, HELLO.length);
   const ping = new Uint8Array(44);
   const limits = new Uint32Array(6).fill(1000);

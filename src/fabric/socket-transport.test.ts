@@ -1,90 +1,26 @@
-import type { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '#base/virtual-clock';
-import { Prng } from '#base/prng';
 import type { Nanos } from '#base/units';
+import { FakeSocket, settled } from '#testkit/fake-socket';
+import { frameOf, FrameRecorder } from '#testkit/frame-recorder';
 import { fc } from '#testkit/properties';
-import { FaultInjector, type FaultTransport } from './fault-transport.ts';
 import { FRAME_HEADER_BYTES, MAX_FRAME_BYTES } from './frame.ts';
 import { SocketTransport } from './socket-transport.ts';
 import { connectTransport, listenTransports } from './socket-endpoint.ts';
 import { RealClock } from '#base/clock';
-import type { PeerIdentity, TransportUser } from './transport.ts';
+import type { PeerIdentity } from './transport.ts';
 
 const peer: PeerIdentity = { kind: 'box', id: 'b1' };
 const clock = new VirtualClock();
 const now = 0 as Nanos;
 
-/** A frame as far as a transport looks: a length at byte 4, and a body made of `seed`. */
-function frameOf(bytes: number, seed: number): Uint8Array {
-  const frame = Buffer.alloc(bytes, seed & 0xff);
-  frame.writeUInt32BE(bytes, 4);
-  return new Uint8Array(frame);
-}
-
-/** A socket whose other end is this test. */
-class FakeSocket extends Duplex {
-  readonly written: Buffer[] = [];
-  /** Holds back what is written until set free. */
-  stuck: (() => void)[] | undefined;
-
-  setNoDelay(): this {
-    return this;
-  }
-
-  override _read(): void {}
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.written.push(Buffer.from(chunk));
-    if (this.stuck === undefined) done();
-    else this.stuck.push(done);
-  }
-
-  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
-    this._write(Buffer.concat(chunks.map((part) => part.chunk)), '', done);
-  }
-
-  asSocket(): Socket {
-    return this as unknown as Socket;
-  }
-}
-
-class Recorder implements TransportUser {
-  readonly frames: Uint8Array[] = [];
-  readonly sources: Uint8Array[] = [];
-  readonly events: string[] = [];
-  onFrame: (() => void) | undefined;
-
-  frame(_now: Nanos, bytes: Uint8Array, offset: number, length: number): void {
-    this.frames.push(bytes.slice(offset, offset + length));
-    this.sources.push(bytes);
-    this.events.push('frame');
-    this.onFrame?.();
-  }
-
-  turnEnd(): void {
-    this.events.push('turnEnd');
-  }
-
-  writable(): void {
-    this.events.push('writable');
-  }
-
-  closed(_now: Nanos, reason: string): void {
-    this.events.push(`closed: ${reason}`);
-  }
-}
-
-function connected(): { socket: FakeSocket; transport: SocketTransport; user: Recorder } {
+function connected(): { socket: FakeSocket; transport: SocketTransport; user: FrameRecorder } {
   const socket = new FakeSocket();
   const transport = new SocketTransport(socket.asSocket(), peer, clock);
-  const user = new Recorder();
+  const user = new FrameRecorder();
   transport.start(user);
   return { socket, transport, user };
 }
-
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('frames in a byte stream', () => {
   it('come out whole and in order, however the stream is cut', async () => {
@@ -277,93 +213,17 @@ describe('sending', () => {
     const transport = new SocketTransport(socket.asSocket(), peer, clock);
     socket.destroy(new Error('gone before'));
     await settled();
-    const user = new Recorder();
+    const user = new FrameRecorder();
     transport.start(user);
     await settled();
     expect(user.events).toEqual(['closed: gone before']);
   });
 });
 
-describe('fault injection', () => {
-  function faulty(): {
-    faults: FaultInjector;
-    socket: FakeSocket;
-    user: Recorder;
-    wrapped: FaultTransport;
-    send: (seed: number) => void;
-  } {
-    const socket = new FakeSocket();
-    const faults = new FaultInjector(clock, new Prng(5));
-    const wrapped = faults.wrap(new SocketTransport(socket.asSocket(), peer, clock));
-    const user = new Recorder();
-    wrapped.start(user);
-    const send = (seed: number): boolean => wrapped.send(clock.now(), frameOf(8, seed), 0, 8);
-    return { faults, socket, user, wrapped, send };
-  }
-
-  it('drops the asked share of frames', async () => {
-    const { faults, socket, send } = faulty();
-    faults.set({ dropProbability: 0.25 });
-    for (let index = 0; index < 4000; index++) send(index);
-    await settled();
-    const arrived = Buffer.concat(socket.written).length / 8;
-    expect(arrived + faults.counters.droppedFrames).toBe(4000);
-    // Binomial: 4000 × 0.25 = 1000, σ = √(4000 × 0.25 × 0.75) = 27.4; five σ on either side.
-    expect(faults.counters.droppedFrames).toBeGreaterThan(1000 - 137);
-    expect(faults.counters.droppedFrames).toBeLessThan(1000 + 137);
-  });
-
-  it('delays frames by the asked time and keeps their order', async () => {
-    const { faults, socket, send } = faulty();
-    faults.set({ delayNs: 50_000 });
-    send(1);
-    send(2);
-    await settled();
-    expect(socket.written).toEqual([]);
-    clock.runUntil(clock.now() + 49_999);
-    await settled();
-    expect(socket.written).toEqual([]);
-    faults.set({ delayNs: 0 });
-    send(3); // Must not overtake those that wait.
-    clock.runUntil(clock.now() + 1);
-    await settled();
-    await settled();
-    expect(Buffer.concat(socket.written)).toEqual(
-      Buffer.concat([frameOf(8, 1), frameOf(8, 2), frameOf(8, 3)]),
-    );
-  });
-
-  // `slice` of a `Buffer` copies nothing, and a link's frames lie in one.
-  it('delays a frame as it was, though the sender uses its bytes anew', async () => {
-    const { faults, socket, wrapped } = faulty();
-    faults.set({ delayNs: 50_000 });
-    const bytes = Buffer.from(frameOf(8, 1));
-    wrapped.send(clock.now(), bytes, 0, 8);
-    bytes.fill(0xff);
-    clock.runUntil(clock.now() + 50_000);
-    await settled();
-    await settled();
-    expect(Buffer.concat(socket.written)).toEqual(Buffer.from(frameOf(8, 1)));
-  });
-
-  it('cuts connections for the asked time, and can be cleared', () => {
-    const { faults, user } = faulty();
-    const begin = clock.now();
-    faults.cut(begin, 2e9);
-    expect(user.events).toEqual(['closed: cut by fault injection']);
-    expect(faults.isCut(begin)).toBe(true);
-    expect(faults.isCut((begin + 2e9 - 1) as Nanos)).toBe(true);
-    expect(faults.isCut((begin + 2e9) as Nanos)).toBe(false);
-    faults.cut(begin, 2e9);
-    faults.clear();
-    expect(faults.isCut(begin)).toBe(false);
-  });
-});
-
 describe('real sockets', () => {
   it('carry frames both ways over plain TCP, and tell when the peer closes', async () => {
     const real = new RealClock();
-    const server = new Recorder();
+    const server = new FrameRecorder();
     const hostPeer: PeerIdentity = { kind: 'host', id: 'h1' };
     const listener = await listenTransports({
       host: '127.0.0.1',
@@ -379,7 +239,7 @@ describe('real sockets', () => {
         transport.start(server);
       },
     });
-    const client = new Recorder();
+    const client = new FrameRecorder();
     const transport = await connectTransport({
       host: '127.0.0.1',
       port: listener.port,
