@@ -4,10 +4,11 @@
  */
 import { DxpuError } from '#base/errors';
 import * as layout from './accel-layout.ts';
+import { leaveTimeForRemoval } from './function-access.ts';
 import type { HostBuffer } from './host-memory.ts';
 import { mmioRead32, mmioWrite32 } from './host-operations.ts';
 import type { SoftHost } from './root-complex.ts';
-import { sleep, type Task } from './task.ts';
+import type { Task } from './task.ts';
 
 /** One command; fields not given are 0. Names as in the datasheet. */
 export interface RingCommand {
@@ -23,7 +24,6 @@ export interface RingCommand {
   readonly scalar?: number;
 }
 
-const REMOVAL_NOTICE_NS = 1e6;
 const TWO_TO_32 = 0x1_0000_0000;
 
 export class ChannelRing {
@@ -133,14 +133,13 @@ export class ChannelRing {
 }
 
 /**
- * Reads a register that is never all ones. If it is, the function is gone. What was outstanding when
- * a link goes down is answered just before the removal is reported, so that gets a moment to come:
- * it says more. Then fails with `unavailable`.
+ * Reads a register that is never all ones. If it is, the function is gone: fails with `unavailable`, unless
+ * its removal is reported meanwhile.
  */
 export function* readStatus(host: SoftHost, address: number): Task<number> {
   const value = yield* mmioRead32(host, address);
   if (value !== 0xffff_ffff) return value;
-  yield* sleep(REMOVAL_NOTICE_NS);
+  yield* leaveTimeForRemoval();
   throw new DxpuError(
     'unavailable',
     'the accelerator does not answer: its registers read all ones',

@@ -22,10 +22,8 @@ export interface Failure {
 
 /**
  * An access that timed out reads all ones, which might pass for an answer (the end of a list, say): then
- * nothing found out is believed, and after `undo` it is tried again.
- *
- * What was outstanding when a link goes down is answered just before the removal is reported. So a
- * problem gets a moment in which the scope may end, before it counts as the function's own.
+ * nothing found out is believed, and after `undo` it is tried again. A problem counts as the function's own
+ * once there was time for its removal to be reported.
  */
 export function* untilAnswered<R extends { readonly ok: boolean }>(
   host: SoftHost,
@@ -46,8 +44,16 @@ export function* untilAnswered<R extends { readonly ok: boolean }>(
     }
     yield* sleep(PAUSE_NS);
   }
-  if (!result.ok) yield* sleep(REMOVAL_NOTICE_NS);
+  if (!result.ok) yield* leaveTimeForRemoval();
   return result;
+}
+
+/**
+ * What was outstanding when a link goes down is answered just before the removal is reported, which says more
+ * than the answer: a moment in which it may come, and end the scope.
+ */
+export function* leaveTimeForRemoval(): Task<void> {
+  yield* sleep(REMOVAL_NOTICE_NS);
 }
 
 /**

@@ -1,4 +1,7 @@
-/** Registers of a function that several parts touch (PCIe 5.0 base, 7.5.1, 7.5.3 and 7.7.1), as host software knows them. */
+/**
+ * Registers of a function that several parts touch (PCIe 5.0 base, 7.5.1, 7.5.3 and 7.7.1), as host software
+ * knows them.
+ */
 export const VENDOR_ID = 0x00;
 export const COMMAND = 0x04;
 /** Alone: neither memory nor bus mastering, and no INTx. */
