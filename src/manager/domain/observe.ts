@@ -4,7 +4,7 @@ import { functionStage } from './function-check.ts';
 import { type Binding, isReporting } from './inventory.ts';
 import type { BoxObservation, HostObservation, Observation } from './observation.ts';
 import type { PoolFaults } from './pool-options.ts';
-import { type BindingRecord, FAILURE_REASONS } from './records.ts';
+import { type BindingRecord, FAILURE_REASONS, type LoggedBinding } from './records.ts';
 
 export function observe(now: Nanos, binding: Binding, faults: PoolFaults): Observation {
   const { record } = binding;
@@ -25,15 +25,7 @@ export function observe(now: Nanos, binding: Binding, faults: PoolFaults): Obser
 }
 
 /** Whether a failed binding is tried again by itself, or because somebody has asked already. */
-export function willRetry({
-  state,
-  goal,
-  failure,
-  attempts,
-  retries,
-}: Pick<BindingRecord, 'goal' | 'failure' | 'attempts' | 'retries'> & {
-  readonly state: BindingRecord['state'] | 'free';
-}): boolean {
+export function willRetry({ state, goal, failure, attempts, retries }: LoggedBinding): boolean {
   if (state !== 'failed' || failure === undefined || goal !== 'attached') return false;
   return attempts === 0 || (retries && FAILURE_REASONS[failure.reason].retries);
 }

@@ -15,7 +15,7 @@ import type { Journal } from './journal.ts';
 import type { Observation } from './observation.ts';
 import { observe } from './observe.ts';
 import type { PoolFaults, PoolTimeouts } from './pool-options.ts';
-import type { BindingRecord, BindingState, LogRecord } from './records.ts';
+import type { BindingRecord, BindingState, LoggedBinding } from './records.ts';
 import { startGeneration, stepChanges, stepDurationMs } from './step-changes.ts';
 import { nextTransition, type Transition } from './transitions.ts';
 import { settleOrders } from './wanted-orders.ts';
@@ -219,7 +219,7 @@ export class Reconciler {
     this.#log(binding.record, row.to, message);
   }
 
-  #log(binding: NonNullable<LogRecord['binding']>, action: string, message: string): void {
+  #log(binding: LoggedBinding, action: string, message: string): void {
     const { id, requestId } = binding;
     this.#parts.journal.log({
       actor: 'manager',

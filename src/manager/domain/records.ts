@@ -134,6 +134,11 @@ export interface RequestRecord {
   readonly atMs: number;
 }
 
+/** A binding as an entry of the log has it: with state `free` when it is gone. */
+export type LoggedBinding = Omit<BindingRecord, 'state'> & {
+  readonly state: BindingState | 'free';
+};
+
 /** Who did what: the audit log and what Watch streams. Never changed once written. */
 export interface LogRecord {
   /** 1, 2, 3, …, without gaps. */
@@ -146,8 +151,6 @@ export interface LogRecord {
   readonly subject: string;
   readonly action: string;
   readonly message: string;
-  /** As it is after this entry; with state `free` for one that is gone. */
-  readonly binding:
-    | (Omit<BindingRecord, 'state'> & { readonly state: BindingState | 'free' })
-    | undefined;
+  /** As it is after this entry. */
+  readonly binding: LoggedBinding | undefined;
 }

@@ -3,6 +3,7 @@
  * first whose `when` holds is taken; that is all the reconciler does. A new step is a new row here, and
  * tests and crash points, which are generated from the table, reach it by themselves.
  */
+import { appendTo } from '#base/append-to';
 import {
   hasNothingToDrain,
   isContained,
@@ -263,11 +264,7 @@ export const TRANSITIONS: readonly Transition[] = [
 ];
 
 const BY_STATE = new Map<BindingState, Transition[]>();
-for (const row of TRANSITIONS) {
-  const rows = BY_STATE.get(row.from);
-  if (rows === undefined) BY_STATE.set(row.from, [row]);
-  else rows.push(row);
-}
+for (const row of TRANSITIONS) appendTo(BY_STATE, row.from, row);
 
 /** The step that is due for a binding in `state`, or `undefined` when it stays. */
 export function nextTransition(state: BindingState, seen: Observation): Transition | undefined {

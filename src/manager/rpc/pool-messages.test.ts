@@ -1,7 +1,12 @@
 /** What the core knows as users see it. */
 import { expect, it } from 'vitest';
 import { BindingState } from '#proto/generated/dxpu/pool/v1/pool_pb';
-import { BINDING_STATES, type BindingRecord, type LogRecord } from '../domain/records.ts';
+import {
+  BINDING_STATES,
+  type BindingRecord,
+  type LoggedBinding,
+  type LogRecord,
+} from '../domain/records.ts';
 import * as message from './pool-messages.ts';
 
 const record: BindingRecord = {
@@ -75,7 +80,7 @@ it.each([
 ] as const)('failed(%s), retries %s, goal %s, attempts %i: tried again %s', (...row) => {
   const [reason, retries, goal, attempts, again] = row;
   const failure = { reason, message: 'why', during: 'attached' as const };
-  const entry: LogRecord['binding'] = {
+  const entry: LoggedBinding = {
     ...record,
     state: 'failed',
     failure,

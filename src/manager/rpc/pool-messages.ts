@@ -7,9 +7,7 @@ import type { Candidate, Plan, Refusal } from '#placement/demand';
 import * as pb from '#proto/generated/dxpu/pool/v1/pool_pb';
 import type { BindingView, BoxView, GpuView, HostView, PathView } from '../domain/pool.ts';
 import { willRetry } from '../domain/observe.ts';
-import { BINDING_STATES, type LogRecord } from '../domain/records.ts';
-
-type LoggedBinding = NonNullable<LogRecord['binding']>;
+import { BINDING_STATES, type LoggedBinding, type LogRecord } from '../domain/records.ts';
 
 const STATES: Readonly<Record<LoggedBinding['state'], pb.BindingState>> = {
   reserved: pb.BindingState.RESERVED,
