@@ -4,6 +4,7 @@ import { createAccelerator, type AcceleratorOptions } from '#devices/accel';
 import { AccelCommand, COMMAND_BYTES, encodeCommand } from '#devices/accel-command';
 import * as reg from '#devices/accel-registers';
 import type { DeviceModel } from '#devices/device-model';
+import { findCapability } from '#pcie/config-space';
 import type { Device } from '#pcie/device';
 import { FakeHost } from './fake-host.ts';
 
@@ -60,11 +61,7 @@ export class AccelRig {
   }
 
   findCapability(id: number): number {
-    let offset = this.host.configRead(0x34) & 0xfc;
-    while (offset !== 0 && (this.host.configRead(offset) & 0xff) !== id) {
-      offset = (this.host.configRead(offset) >> 8) & 0xfc;
-    }
-    return offset;
+    return findCapability((register) => this.host.configRead(register), id);
   }
 
   read(register: number): number {
