@@ -11,6 +11,7 @@ import { singleCall } from '#emulator/workload';
 import { linkProfile } from '#pcie/link-profile';
 import { readTrace } from '#trace/read-trace';
 import { syntheticTrace } from '#trace/synthetic';
+import { now, Spent } from './support/spent.ts';
 
 const COPY_BYTES = 32 * 2 ** 20;
 const ROUNDS = 3;
@@ -20,23 +21,21 @@ const memory = { hostBytes: COPY_BYTES, deviceBytes: COPY_BYTES };
 
 /** By the clock, and by the CPU time of the process, which others on the machine disturb less. */
 const tlpsPerS = (make: () => EmulatedSystem, direction: 'htod' | 'dtoh'): [number, number] => {
-  let [best, bestOfCpu] = [0, 0];
+  const spent = new Spent();
+  let tlps = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const system = make();
     const space = new CopySpace(system.soft.memory, COPY_BYTES);
     const builder = new QueueBuilder(0, profile, space);
     builder[direction](0, 0, COPY_BYTES, []);
     builder.fenceLast();
-    const beganMs = performance.now();
-    const before = process.cpuUsage();
-    const { counts } = runWorkload(system, singleCall(builder.take()), { profile });
-    const lastedS = (performance.now() - beganMs) / 1e3;
-    const { user, system: kernel } = process.cpuUsage(before);
-    const tlps = counts.up.total + counts.down.total;
-    best = Math.max(best, tlps / lastedS);
-    bestOfCpu = Math.max(bestOfCpu, tlps / ((user + kernel) / 1e6));
+    const workload = singleCall(builder.take());
+    const begin = now();
+    const { counts } = runWorkload(system, workload, { profile });
+    spent.since(begin);
+    tlps = counts.up.total + counts.down.total;
   }
-  return [best, bestOfCpu];
+  return [(tlps * 1e3) / Math.min(...spent.ms), (tlps * 1e9) / Math.min(...spent.cpuNs)];
 };
 
 const print = (text: string): boolean => process.stdout.write(`${text}\n`);

@@ -7,9 +7,8 @@
  *     npm run bench -- fabric [--output json] [--blocks 10] [--only codec|round-trip|rates]
  */
 import { parseArgs } from 'node:util';
-import { createAuthority, issueCertificate } from '#identity/certificates';
-import type { PeerIdentity } from '#fabric/transport';
 import type { TlsCredentials } from '#identity/tls-identity';
+import { BenchAuthority } from './support/bench-authority.ts';
 import { codecFigures } from './support/codec.ts';
 import { type Figure, figure, type Pair, printFigures } from './support/figures.ts';
 import { canPin, PinnedProcess } from './support/pinned-process.ts';
@@ -37,19 +36,6 @@ const blocks = Math.max(1, Number(options.blocks));
 
 function note(text: string): void {
   process.stderr.write(`${text}\n`);
-}
-
-async function credentialsOf(): Promise<Record<'host' | 'box', TlsCredentials>> {
-  const nowMs = Date.now();
-  const authority = await createAuthority('bench', nowMs);
-  const issue = async (identity: PeerIdentity): Promise<TlsCredentials> => {
-    const pair = await issueCertificate(authority, identity, { nowMs });
-    return { identity, ca: authority.certPem, cert: pair.certPem, key: pair.keyPem };
-  };
-  return {
-    host: await issue({ kind: 'host', id: 'bench-host' }),
-    box: await issue({ kind: 'box', id: 'bench-box' }),
-  };
 }
 
 async function cpuNs(processes: readonly PinnedProcess[]): Promise<number> {
@@ -151,7 +137,11 @@ if (options.only === undefined || options.only === 'codec') {
 }
 if (options.only !== 'codec') {
   if (!canPin) note('taskset is not there: the processes are not pinned');
-  const credentials = await credentialsOf();
+  const authority = await BenchAuthority.create();
+  const credentials = {
+    host: await authority.issue('host', 'bench-host'),
+    box: await authority.issue('box', 'bench-box'),
+  };
   figures.push(...(await measurePair('same core', [0, 0], credentials)));
   figures.push(...(await measurePair('across cores', [0, 1], credentials)));
 }

@@ -5,16 +5,14 @@
  */
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { createAuthority, issueCertificate } from '#identity/certificates';
-import type { PeerIdentity } from '#fabric/transport';
-import type { TlsCredentials } from '#identity/tls-identity';
 import { MonitoredVm } from '#testkit/vm/monitored-vm';
 import { TestVm } from '#testkit/vm/test-vm';
 import { vmNeeds } from '#testkit/vm/vm-needs';
+import { BenchAuthority } from './support/bench-authority.ts';
 import { type Figure, figure, median, type Pair, printFigures } from './support/figures.ts';
 import { canPin, PinnedProcess, pinProcess } from './support/pinned-process.ts';
 import { DirectDevice } from './support/vm-direct.ts';
-import { VmPool } from './support/vm-pool.ts';
+import { VmBenchPool } from './support/vm-bench-pool.ts';
 import type { ToVmSide } from './support/vm-side.ts';
 
 const HELP = `npm run bench -- vm [options]
@@ -45,6 +43,7 @@ const PLACEMENTS = [
   { name: 'same-core', host: 0, box: 0 },
   { name: 'across-cores', host: 0, box: 1 },
 ] as const;
+type Placement = (typeof PLACEMENTS)[number];
 
 const { values: options } = parseArgs({
   options: {
@@ -69,6 +68,22 @@ function count(option: 'blocks' | 'plugs' | 'accesses' | 'mib', least: number): 
   process.exit(2);
 }
 
+function placements(): readonly Placement[] {
+  const { only } = options;
+  const asked = PLACEMENTS.filter(({ name }) => only === undefined || only === name);
+  if (asked.length > 0) return asked;
+  note(`--only is ${only}: it must be ${PLACEMENTS.map(({ name }) => name).join(' or ')}`);
+  process.exit(2);
+}
+
+interface Settings {
+  readonly blocks: number;
+  readonly plugs: number;
+  readonly accesses: number;
+  readonly mib: number;
+  readonly placements: readonly Placement[];
+}
+
 interface AccessTimes {
   readonly median: number;
   /** A write, until it has reached the device. */
@@ -81,11 +96,8 @@ interface Rates {
 }
 
 class Bench {
-  readonly #blocks = count('blocks', 1);
-  readonly #plugs = count('plugs', 0);
-  readonly #accesses = count('accesses', 100);
-  readonly #mib = count('mib', 4);
-  readonly #pool = new VmPool();
+  readonly #settings: Settings;
+  readonly #pool = new VmBenchPool();
   readonly #monitored: MonitoredVm;
   readonly #vm: TestVm;
   readonly #direct: DirectDevice;
@@ -93,7 +105,8 @@ class Bench {
   readonly #echoClient = new PinnedProcess('./vm-side.js', PLACEMENTS[0].host);
   readonly figures: Figure[] = [];
 
-  constructor(vm: MonitoredVm) {
+  constructor(settings: Settings, vm: MonitoredVm) {
+    this.#settings = settings;
     this.#monitored = vm;
     this.#vm = vm.vm;
     const [, rootPort = ''] = this.#vm.ports;
@@ -110,12 +123,9 @@ class Bench {
     await this.#pool.bind();
     await this.#direct.add();
     await this.#guest(DIRECT, 'there');
-    for (const placement of PLACEMENTS) {
-      if (options.only === undefined || options.only === placement.name)
-        await this.#measure(placement);
-    }
+    for (const placement of this.#settings.placements) await this.#measure(placement);
     this.#place(PLACEMENTS[0]);
-    if (this.#plugs > 0) await this.#plugInAndOut();
+    if (this.#settings.plugs > 0) await this.#plugInAndOut();
   }
 
   async end(): Promise<void> {
@@ -126,7 +136,7 @@ class Bench {
     await this.#pool.end();
   }
 
-  #place({ host, box }: (typeof PLACEMENTS)[number]): void {
+  #place({ host, box }: Placement): void {
     this.#pool.pin('host', host);
     this.#pool.pin('box', box);
     this.#echoClient.pin(host);
@@ -134,14 +144,9 @@ class Bench {
   }
 
   async #startEcho(): Promise<void> {
-    const nowMs = Date.now();
-    const authority = await createAuthority('bench', nowMs);
-    const issue = async (identity: PeerIdentity): Promise<TlsCredentials> => {
-      const pair = await issueCertificate(authority, identity, { nowMs });
-      return { identity, ca: authority.certPem, cert: pair.certPem, key: pair.keyPem };
-    };
-    const box = await issue({ kind: 'box', id: 'echo' });
-    const host = await issue({ kind: 'host', id: 'echo' });
+    const authority = await BenchAuthority.create();
+    const box = await authority.issue('box', 'echo');
+    const host = await authority.issue('host', 'echo');
     const listen = { op: 'listen', credentials: box } satisfies ToVmSide;
     const { value: port } = await this.#echoServer.ask<{ value: number }>(listen);
     await this.#echoClient.ask({ op: 'connect', credentials: host, port } satisfies ToVmSide);
@@ -151,7 +156,7 @@ class Bench {
     return JSON.parse(await this.#vm.shell(`measure -d ${bdf} ${words}`, COMMAND_WITHIN_MS)) as T;
   }
 
-  async #measure(placement: (typeof PLACEMENTS)[number]): Promise<void> {
+  async #measure(placement: Placement): Promise<void> {
     this.#place(placement);
     const read: Pair[] = [];
     const write: Pair[] = [];
@@ -161,17 +166,17 @@ class Bench {
     const echoes: number[] = [];
     const paced: number[] = [];
     // The first block of each warms the code and is not counted.
-    for (let block = -1; block < this.#blocks; block++) {
-      note(`${placement.name}, block ${block + 1} of ${this.#blocks}`);
+    for (let block = -1; block < this.#settings.blocks; block++) {
+      note(`${placement.name}, block ${block + 1} of ${this.#settings.blocks}`);
       const both = async <T>(words: string): Promise<{ value: T; baseline: T }> => {
         const baseline = await this.#guest<T>(DIRECT, words);
         return { value: await this.#guest<T>(FABRIC, words), baseline };
       };
-      const reads = await both<AccessTimes>(`read ${this.#accesses}`);
+      const reads = await both<AccessTimes>(`read ${this.#settings.accesses}`);
       const echoNs = await this.#echo(0);
       const pacedNs = await this.#echo(PAUSE_US);
-      const writes = await both<AccessTimes>(`write ${this.#accesses}`);
-      const rates = await both<Rates>(`dma ${this.#mib}`);
+      const writes = await both<AccessTimes>(`write ${this.#settings.accesses}`);
+      const rates = await both<Rates>(`dma ${this.#settings.mib}`);
       if (block < 0) continue;
       echoes.push(echoNs);
       paced.push(pacedNs);
@@ -196,7 +201,7 @@ class Bench {
   }
 
   async #echo(pauseUs: number): Promise<number> {
-    const echo = { op: 'echo', rounds: this.#accesses, pauseUs } satisfies ToVmSide;
+    const echo = { op: 'echo', rounds: this.#settings.accesses, pauseUs } satisfies ToVmSide;
     return (await this.#echoClient.ask<{ value: number }>(echo)).value;
   }
 
@@ -206,8 +211,8 @@ class Bench {
     const seen: Pair[] = [];
     const free: Pair[] = [];
     const gone: Pair[] = [];
-    for (let round = 0; round <= this.#plugs; round++) {
-      note(`plugs, round ${round} of ${this.#plugs}`);
+    for (let round = 0; round <= this.#settings.plugs; round++) {
+      note(`plugs, round ${round} of ${this.#settings.plugs}`);
       const fabricGone = this.#when(FABRIC, 'gone');
       const unbindMs = Date.now();
       const freeMs = await this.#pool.unbind();
@@ -217,7 +222,7 @@ class Bench {
       const removedMs = Date.now() - removeMs;
       gone.push({ value: (await fabricGone) - unbindMs, baseline: (await directGone) - removeMs });
       free.push({ value: freeMs, baseline: removedMs });
-      if (round === this.#plugs) break;
+      if (round === this.#settings.plugs) break;
       const fabricSeen = this.#when(FABRIC, 'there');
       const attachedMs = await this.#pool.bind();
       const fabricSeenMs = (await fabricSeen) - this.#pool.addedMs;
@@ -269,6 +274,13 @@ if (options.help) {
   process.stdout.write(HELP);
   process.exit(0);
 }
+const settings: Settings = {
+  blocks: count('blocks', 1),
+  plugs: count('plugs', 0),
+  accesses: count('accesses', 100),
+  mib: count('mib', 4),
+  placements: placements(),
+};
 const needs = await vmNeeds();
 if (typeof needs === 'string') {
   note(`vm: ${needs}`);
@@ -281,6 +293,7 @@ note(
     .join(' ')}`,
 );
 const bench = new Bench(
+  settings,
   new MonitoredVm(await TestVm.start(needs, { slots: 2, watchdogMs: WATCHDOG_MS })),
 );
 try {

@@ -7,10 +7,8 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createAuthority, issueCertificate, type KeyAndCertificate } from '#identity/certificates';
-import type { Identity } from '#identity/identity';
-import type { TlsCredentials } from '#identity/tls-identity';
 import { connectPool, type PoolClient } from '#manager/rpc/pool-client';
+import { BenchAuthority } from './bench-authority.ts';
 import { type Figure, figure, type Pair } from './figures.ts';
 import type { RpcAnswer, ToRpcManager } from './rpc-protocol.ts';
 import { RawRows } from './store-raw.ts';
@@ -31,7 +29,7 @@ export async function rpcFigures(blocks: number, note: (text: string) => void): 
   const folder = mkdtempSync(path.join(parent, 'bench-rpc-'));
   const store = path.join(folder, 'pool');
   mkdirSync(store);
-  const authority = await createAuthority('bench', Date.now());
+  const authority = await BenchAuthority.create();
   const manager = fork(fileURLToPath(new URL('./rpc-manager.js', import.meta.url)));
   const ended = once(manager, 'exit');
   const ask = async (message: ToRpcManager): Promise<RpcAnswer> => {
@@ -52,10 +50,10 @@ export async function rpcFigures(blocks: number, note: (text: string) => void): 
     const { port = 0, hosts = [] } = await ask({
       op: 'start',
       folder: store,
-      credentials: await issue(authority, { kind: 'manager', id: 'm1' }),
+      credentials: await authority.issue('manager', 'm1'),
       sizes: SIZES,
     });
-    const credentials = await issue(authority, { kind: 'user', id: 'bench' });
+    const credentials = await authority.issue('user', 'bench');
     client = connectPool({ host: '127.0.0.1', port, credentials });
     const { pool } = client;
     const pairs: Pair[] = [];
@@ -77,11 +75,6 @@ export async function rpcFigures(blocks: number, note: (text: string) => void): 
     raw.close();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-async function issue(authority: KeyAndCertificate, identity: Identity): Promise<TlsCredentials> {
-  const pair = await issueCertificate(authority, identity, { nowMs: Date.now() });
-  return { identity, ca: authority.certPem, cert: pair.certPem, key: pair.keyPem };
 }
 
 async function bindAll(

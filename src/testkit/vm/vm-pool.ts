@@ -6,22 +6,21 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import { DxpuError } from '#base/errors';
 import { askProcess } from '#cli/control-client';
 import { vmHostYaml } from '#cli/pool-config-text';
 import { openPool, type PoolConnection, poolManager } from '#cli/pool-connection';
-import { demandOf, spelledOut } from '#cli/pool-demand';
+import { demandOf } from '#cli/pool-demand';
 import { preparePool } from '#cli/pool-files';
 import { LoggedProcess } from '#cli/logged-process';
 import { configFile, logFile, poolFolder } from '#cli/pool-folder';
 import { all, bindingPages, gpuPages, pathPages } from '#cli/pool-lists';
 import { plainOf } from '#cli/pool-plain';
-import { Deadline, newRequestId, Settling, untilAnswered } from '#cli/pool-request';
-import { waitForBindings, type WaitGoal } from '#cli/pool-wait';
+import { newRequestId } from '#cli/pool-request';
 import type { ProcessKind } from '#cli/state-folder';
 import type { ScreenshotResult } from '#cli/take-screenshot';
 import { issueFiles } from '#identity/certificates';
-import { type Binding, type Gpu, GpuSchema } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { type Gpu, GpuSchema } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { changeBindings } from './binding-change.ts';
 import { lookFor } from './look-for.ts';
 import { type Picture, pictureOfPng } from './picture.ts';
 import { MAIN, PoolProcess } from './pool-process.ts';
@@ -86,9 +85,10 @@ export class VmPool {
   async bind(kind: Kind, host = FIRST_HOST): Promise<BindingRecord> {
     const { box, model } = PLACES[kind];
     const demand = demandOf({ gpus: 1, host, model });
-    const [one] = await this.#change('attached', ({ pool }, requestId, call) =>
-      pool.bind({ requestId, demand, dryRun: false, noRetry: false }, call),
+    const [binding] = await changeBindings(this.#pool, 'attached', (requestId, call) =>
+      this.#pool.pool.bind({ requestId, demand, dryRun: false, noRetry: false }, call),
     );
+    const one = binding && bindingRecord(binding);
     if (one?.box !== box) throw new Error(`${model} came from ${one?.box}, not from ${box}`);
     return one;
   }
@@ -263,35 +263,8 @@ export class VmPool {
   }
 
   async #unbind(bindings: readonly string[], force: boolean): Promise<void> {
-    await this.#change('free', ({ pool }, requestId, call) =>
-      pool.unbind({ requestId, bindings: [...bindings], force }, call),
+    await changeBindings(this.#pool, 'free', (requestId, call) =>
+      this.#pool.pool.unbind({ requestId, bindings: [...bindings], force }, call),
     );
-  }
-
-  /** As the commands of users do it. */
-  async #change(
-    goal: WaitGoal,
-    call: (
-      pool: PoolConnection,
-      requestId: string,
-      options: { timeoutMs?: number },
-    ) => Promise<{ bindings: Binding[] }>,
-  ): Promise<BindingRecord[]> {
-    const pool = this.#pool;
-    const deadline = new Deadline(WITHIN_NS);
-    const requestId = newRequestId();
-    const { position } = await pool.pool.getStatus({});
-    let answer: { bindings: Binding[] };
-    try {
-      answer = await untilAnswered(pool, requestId, deadline, new Settling(), (options) =>
-        call(pool, requestId, options),
-      );
-    } catch (error) {
-      throw spelledOut(DxpuError.from(error));
-    }
-    const result = await waitForBindings(pool, answer.bindings, Number(position), goal, deadline);
-    const records = result.bindings.map(bindingRecord);
-    if (result.end === 'reached') return records;
-    throw new Error(`not ${goal} (${result.end}): ${JSON.stringify(records)}`);
   }
 }

@@ -1,6 +1,5 @@
 /** The pool of a benchmark with a VM: a manager, a box with one accelerator, and the VM's host proxy. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { OwnProcess } from '#cli/own-process';
@@ -9,22 +8,21 @@ import { openPool, poolManager, type PoolConnection } from '#cli/pool-connection
 import { demandOf } from '#cli/pool-demand';
 import { poolProcesses, preparePool } from '#cli/pool-files';
 import { configFile, logFile, poolFolder } from '#cli/pool-folder';
-import { Deadline, newRequestId, Settling, untilAnswered } from '#cli/pool-request';
-import { waitForBindings, type WaitGoal } from '#cli/pool-wait';
+import type { WaitGoal } from '#cli/pool-wait';
 import { type ProcessKind, socketPath } from '#cli/state-folder';
 import { issueFiles } from '#identity/certificates';
 import type { Binding } from '#proto/generated/dxpu/pool/v1/pool_pb';
+import { changeBindings } from '#testkit/vm/binding-change';
 import type { TestVm } from '#testkit/vm/test-vm';
 import { pinProcess } from './pinned-process.ts';
 
 const HOST = 'vm1';
 const SIZES = { boxes: 1, gpus: 1, hosts: 1, slots: 1 };
-const WITHIN_NS = 60e9;
 const DAY_MS = 86_400_000;
 /** Of a line of the log: its time of the day. */
 const ADDING = /^(\d\d):(\d\d):(\d\d\.\d{3}).*adding the function to the VM/gm;
 
-export class VmPool {
+export class VmBenchPool {
   readonly state = mkdtempSync(path.join(os.tmpdir(), 'dxpu-bench-'));
   readonly #processes = new Map<ProcessKind, OwnProcess>();
   #pool: PoolConnection | undefined;
@@ -73,9 +71,7 @@ export class VmPool {
 
   /** When QEMU was last asked to add the function, as `Date.now` has it. */
   get addedMs(): number {
-    const last = [...readFileSync(logFile(this.state, `host-${HOST}`), 'utf8').matchAll(ADDING)].at(
-      -1,
-    );
+    const last = [...this.#hostLog().matchAll(ADDING)].at(-1);
     if (last === undefined) throw new Error('the host proxy has added nothing');
     const [hours = 0, minutes = 0, seconds = 0] = last.slice(1).map(Number);
     const now = Date.now();
@@ -95,19 +91,19 @@ export class VmPool {
   ): Promise<number> {
     const pool = this.#pool;
     if (pool === undefined) throw new Error('not started');
-    const deadline = new Deadline(WITHIN_NS);
-    const settling = new Settling();
-    const requestId = newRequestId();
-    const { position } = await pool.pool.getStatus({});
-    const began = performance.now();
-    const { bindings } = await untilAnswered(pool, requestId, deadline, settling, () =>
-      call(pool, requestId),
-    );
-    const result = await waitForBindings(pool, bindings, Number(position), goal, deadline);
-    const took = performance.now() - began;
-    this.#bound = result.bindings;
-    if (result.end === 'reached') return took;
-    const log = readFileSync(logFile(this.state, `host-${HOST}`), 'utf8');
-    throw new Error(`the binding is not ${goal}: ${result.end}; the host proxy says:\n${log}`);
+    let beganMs = Number.NaN;
+    try {
+      this.#bound = await changeBindings(pool, goal, (requestId) => {
+        if (Number.isNaN(beganMs)) beganMs = performance.now();
+        return call(pool, requestId);
+      });
+      return performance.now() - beganMs;
+    } catch (cause) {
+      throw new Error(`the host proxy says:\n${this.#hostLog()}`, { cause });
+    }
+  }
+
+  #hostLog(): string {
+    return readFileSync(logFile(this.state, `host-${HOST}`), 'utf8');
   }
 }
