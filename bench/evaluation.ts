@@ -1,6 +1,7 @@
 /**
  * Every shared trace with a CPU side emulated natively and pooled, as the tables of docs/evaluation.md
- * and its pictures (docs/plots/evaluation-*.svg), which it writes. `npm run bench -- evaluation [FOLDER]`; without FOLDER, `DXPU_DATA` or ../shared/data.
+ * and its pictures (docs/plots/evaluation-*.svg), which it writes. `npm run bench -- evaluation [FOLDER]`;
+ * without FOLDER, `DXPU_DATA` or ../shared/data.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type EmulateOptions, Emulator } from '#emulator/emulate';

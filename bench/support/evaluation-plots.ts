@@ -66,7 +66,7 @@ function overheadPlot(evaluated: Evaluated): string {
     x: { label: 'whole round trip, µs', domain: [0, nativeUs + Math.max(...addedUs) + 1] },
     y: { label: 'overhead, %', log: true, domain: [LEAST_PCT, 200] },
     series: shown.map((trace) => ({
-      name: trace.name.replace(/^.*\//, ''),
+      name: fileOf(trace),
       dots: 'too',
       points: addedUs
         .map((us, index) => ({ x: nativeUs + us, y: emulatedAt(trace, index) }))
@@ -116,7 +116,7 @@ function changesPlot(evaluated: Evaluated): string {
         label: `${shortName(trace)}: ${change}`,
         parts: [
           {
-            name: trace.name.replace(/^.*\//, ''),
+            name: fileOf(trace),
             value: (100 * pct) / emulatedAt(trace, evaluated.usual),
             colour,
           },
@@ -126,7 +126,12 @@ function changesPlot(evaluated: Evaluated): string {
   });
 }
 
+/** `resnet50-train-v100-2021` of `kineto/resnet50-train-v100-2021`. */
+function fileOf({ name }: EvaluatedTrace): string {
+  return name.replace(/^.*\//, '');
+}
+
 /** `resnet50-train-v100` of `kineto/resnet50-train-v100-2021`. */
-function shortName({ name }: EvaluatedTrace): string {
-  return name.replace(/^.*\//, '').split('-').slice(0, 3).join('-');
+function shortName(trace: EvaluatedTrace): string {
+  return fileOf(trace).split('-').slice(0, 3).join('-');
 }
