@@ -9,7 +9,7 @@ import { MonitoredVm } from '#testkit/vm/monitored-vm';
 import { TestVm } from '#testkit/vm/test-vm';
 import { vmNeeds } from '#testkit/vm/vm-needs';
 import { BenchAuthority } from './support/bench-authority.ts';
-import { type Figure, figure, median, type Pair, printFigures } from './support/figures.ts';
+import { addedFigure, type Figure, figure, type Pair, printFigures } from './support/figures.ts';
 import { canPin, PinnedProcess, pinProcess } from './support/pinned-process.ts';
 import { DirectDevice } from './support/vm-direct.ts';
 import { VmBenchPool } from './support/vm-bench-pool.ts';
@@ -190,10 +190,15 @@ class Bench {
     const writeName = 'MMIO write, as the guest sees it';
     this.figures.push(
       figure(`MMIO read, ${where}`, 'ns', read),
-      added(`MMIO read, added by the fabric, against a TLS echo, ${where}`, read, echoes, GOAL),
-      added(`MMIO read, added, against a TLS echo after a pause, ${where}`, read, paced),
+      addedFigure(
+        `MMIO read, added by the fabric, against a TLS echo, ${where}`,
+        read,
+        echoes,
+        GOAL,
+      ),
+      addedFigure(`MMIO read, added, against a TLS echo after a pause, ${where}`, read, paced),
       figure(`${writeName}, ${where}`, 'ns', write),
-      added(`${writeName}, added, against a TLS echo, ${where}`, write, echoes, GOAL),
+      addedFigure(`${writeName}, added, against a TLS echo, ${where}`, write, echoes, GOAL),
       figure(`MMIO write, until it has landed, ${where}`, 'ns', landed),
       figure(`DMA read (HtoD), ${where}`, 'B/s', htod),
       figure(`DMA write (DtoH), ${where}`, 'B/s', dtoh),
@@ -250,24 +255,6 @@ class Bench {
 
 function pairOf<T>(both: { value: T; baseline: T }, of: (one: T) => number): Pair {
   return { value: of(both.value), baseline: of(both.baseline) };
-}
-
-/** What the fabric adds: the difference of the medians, against the median of the echoes. */
-function added(
-  name: string,
-  pairs: readonly Pair[],
-  echoes: readonly number[],
-  atMost?: number,
-): Figure {
-  const value =
-    median(pairs.map((pair) => pair.value)) - median(pairs.map((pair) => pair.baseline));
-  const baseline = median(echoes);
-  const ratio = value / baseline;
-  const goal =
-    atMost === undefined
-      ? {}
-      : { goal: `ratio ≤ ${atMost}: ${ratio <= atMost ? 'holds' : 'missed'}` };
-  return { name, unit: 'ns', value, baseline, ratio, ...goal };
 }
 
 if (options.help) {

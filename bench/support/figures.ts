@@ -50,6 +50,24 @@ export function figure(name: string, unit: string, pairs: readonly Pair[], goal?
   };
 }
 
+/** What the measured adds to its baseline: the difference of the medians, against the median of `others`, in ns. */
+export function addedFigure(
+  name: string,
+  pairs: readonly Pair[],
+  others: readonly number[],
+  atMost?: number,
+): Figure {
+  const value =
+    median(pairs.map((pair) => pair.value)) - median(pairs.map((pair) => pair.baseline));
+  const baseline = median(others);
+  const ratio = value / baseline;
+  const goal =
+    atMost === undefined
+      ? {}
+      : { goal: `ratio ≤ ${atMost}: ${ratio <= atMost ? 'holds' : 'missed'}` };
+  return { name, unit: 'ns', value, baseline, ratio, ...goal };
+}
+
 export function machine(): string {
   const cpus = os.cpus();
   return `${cpus.length} × ${cpus[0]?.model ?? 'unknown'}, Node ${process.version}, ${os.type()} ${os.release()}`;
