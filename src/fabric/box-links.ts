@@ -243,8 +243,7 @@ export class BoxLinks implements Timed {
   }
 
   #acknowledge(now: Nanos, connection: Connection, session: Session, resume: boolean): void {
-    const bytes = helloFrame(FrameType.HELLO_ACK, session.hello(this.local, resume));
-    connection.transport.send(now, bytes, 0, bytes.length);
+    connection.say(now, helloFrame(FrameType.HELLO_ACK, session.hello(this.local, resume)));
   }
 
   #refuse(now: Nanos, connection: Connection, code: EndCode, text: string): void {

@@ -92,6 +92,11 @@ export class Connection implements TransportUser {
     this.transport.close();
   }
 
+  /** Sends a frame outside a session: all of its array. */
+  say(now: Nanos, frame: Uint8Array): void {
+    this.transport.send(now, frame, 0, frame.length);
+  }
+
   /** Tells the peer why, then closes. */
   end(
     now: Nanos,
@@ -100,8 +105,7 @@ export class Connection implements TransportUser {
     text: string,
   ): void {
     if (!this.open) return;
-    const bytes = encodeEnd(type, code, text);
-    this.transport.send(now, bytes, 0, bytes.length);
+    this.say(now, encodeEnd(type, code, text));
     this.close();
   }
 }

@@ -230,8 +230,7 @@ export class HostLink implements Timed {
     }
     const hello =
       session?.hello(this.local, true) ?? freshHello(this.local, this.#offeredId, this.#options);
-    const bytes = helloFrame(FrameType.HELLO, hello);
-    this.#connection?.transport.send(now, bytes, 0, bytes.length);
+    this.#connection?.say(now, helloFrame(FrameType.HELLO, hello));
     this.#helloAtNs = now + this.#options.helloRetryNs;
   }
 
