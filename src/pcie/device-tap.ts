@@ -1,5 +1,5 @@
 import type { Nanos } from '#base/units';
-import type { Device, DeviceIdentity, DevicePort } from './device.ts';
+import type { Device, DeviceIdentity, DevicePort, Outage } from './device.ts';
 import type { FlowClass, Tlp } from './tlp.ts';
 
 /**
@@ -14,6 +14,10 @@ export class DeviceTap implements Device, DevicePort {
   constructor(device: Device) {
     this.#device = device;
     this.identity = device.identity;
+  }
+
+  get outage(): Outage | undefined {
+    return this.#device.outage;
   }
 
   plug(port: DevicePort): void {
