@@ -1,5 +1,5 @@
 /** The picture and the page `dxpu predict` writes. What draws them is slow to load. */
-import { MAX_PLOTTED } from '#perfmodel/answer-words';
+import { MAX_PLOTTED } from '#report/palette';
 import type { Prediction } from '#perfmodel/prediction';
 import { checkPlotted, checkTargets, type FileOptions, writeTargets } from './answer-targets.ts';
 import { version } from './program-options.ts';

@@ -1,7 +1,7 @@
 /** What `dxpu simulate` and `dxpu simulate merge` print and write. */
+import { MAX_PLOTTED } from '#report/palette';
 import { answerCsv } from '#simulator/answer-csv';
 import { answerText } from '#simulator/answer-text';
-import { MAX_LINES } from '#simulator/answer-words';
 import type { SimulateResult } from '#simulator/result';
 import { checkPlotted, type FileOptions, writeTargets } from './answer-targets.ts';
 import { jsonText, LineWriter, yamlOf } from './output.ts';
@@ -10,7 +10,7 @@ import { terminal } from './terminal.ts';
 
 /** Fails where a picture would have too many lines, or bars. */
 export function checkLines(options: FileOptions, lines: number): void {
-  checkPlotted(options, lines, MAX_LINES, 'designs, policies and settings');
+  checkPlotted(options, lines, MAX_PLOTTED, 'designs, policies and settings');
 }
 
 export async function printAnswer(result: SimulateResult, format: AnswerFormat): Promise<void> {

@@ -1,27 +1,16 @@
 /** Answers as one self-contained page. */
 import * as figures from '#report/figures';
-import {
-  callout,
-  figure,
-  htmlPage,
-  list,
-  type Markup,
-  paragraph,
-  type Section,
-  table,
-} from '#report/html-page';
+import { callout, figure, htmlPage, list, paragraph, type Section, table } from '#report/html-page';
+import { linksSection, linkWords } from '#report/link-words';
+import { MAX_PLOTTED } from '#report/palette';
+import { originWords, verdictTone } from '#report/trace-words';
 import type { MicrobenchAnswer, TraceAnswer } from './answer.ts';
 import { microbenchPlot, tracePlot } from './answer-plot.ts';
 import {
   deviceWords,
-  isRecalled,
-  linkWords,
-  MARK_WORDS,
-  MAX_PLOTTED,
   MICROBENCH_TITLES,
   microbenchTable,
-  originWords,
-  percentOr,
+  shownTrace,
   spanWords,
   tagWords,
   TLP_TITLES,
@@ -36,9 +25,9 @@ export function tracePage(answers: readonly TraceAnswer[], madeBy: string): stri
   const rows = answers.map(({ link, estimates, native, pooled }) => [
     link.name,
     figures.duration(link.rttNs),
-    percentOr(estimates.additiveOverheadPct),
-    percentOr(estimates.replayOverheadPct),
-    percentOr(estimates.emulatedOverheadPct),
+    figures.percentOr(estimates.additiveOverheadPct),
+    figures.percentOr(estimates.replayOverheadPct),
+    figures.percentOr(estimates.emulatedOverheadPct),
     figures.duration(native.spanNs),
     figures.duration(pooled.spanNs),
   ]);
@@ -53,13 +42,13 @@ export function tracePage(answers: readonly TraceAnswer[], madeBy: string): stri
   ];
   return htmlPage({
     title: `${first.trace}, emulated`,
-    subtitle: originWords(first),
+    subtitle: originWords(shownTrace(first)),
     sections: [
       {
         heading: 'Overhead',
         body: [
           ...answers.map((answer) =>
-            callout(verdictOf(answer, answers.length > 1), toneOf(answer)),
+            callout(verdictOf(answer, answers.length > 1), verdictTone(answer.within)),
           ),
           table(titles, rows, ['word', 'number']),
           figure(
@@ -69,7 +58,7 @@ export function tracePage(answers: readonly TraceAnswer[], madeBy: string): stri
         ],
       },
       ...answers.flatMap((answer) => linkSections(answer, answers.length > 1)),
-      linksSection(answers),
+      atEnd(answers),
     ],
     footer: madeBy,
   });
@@ -77,10 +66,6 @@ export function tracePage(answers: readonly TraceAnswer[], madeBy: string): stri
 
 function verdictOf(answer: TraceAnswer, isNamed: boolean): string {
   return `${isNamed ? `${answer.link.name}: ` : ''}${verdictWords(answer)}`;
-}
-
-function toneOf({ within }: TraceAnswer): 'good' | 'bad' | 'unsure' {
-  return ({ yes: 'good', no: 'bad', unsure: 'unsure' } as const)[within];
 }
 
 function linkSections(answer: TraceAnswer, isNamed: boolean): Section[] {
@@ -98,13 +83,10 @@ function linkSections(answer: TraceAnswer, isNamed: boolean): Section[] {
   ];
 }
 
-function linksSection(answers: readonly (TraceAnswer | MicrobenchAnswer)[]): Section {
-  const body: Markup[] = [
-    list(answers.map(({ link }) => `${link.name}: ${linkWords(link)}`)),
-    ...(answers[0] === undefined ? [] : [paragraph(`Device: ${deviceWords(answers[0].device)}.`)]),
-    ...(answers.some(isRecalled) ? [paragraph(MARK_WORDS)] : []),
-  ];
-  return { heading: answers.length === 1 ? 'The link' : 'The links', body };
+function atEnd(answers: readonly (TraceAnswer | MicrobenchAnswer)[]): Section {
+  const device = answers[0] && paragraph(`Device: ${deviceWords(answers[0].device)}.`);
+  const links = answers.map(({ link }) => link);
+  return linksSection(links, linkWords, device === undefined ? [] : [device]);
 }
 
 export function microbenchPage(answer: MicrobenchAnswer, madeBy: string): string {
@@ -120,7 +102,7 @@ export function microbenchPage(answer: MicrobenchAnswer, madeBy: string): string
           table(titles, rows, ['word', 'number']),
         ],
       },
-      linksSection([answer]),
+      atEnd([answer]),
     ],
     footer: madeBy,
   });

@@ -1,10 +1,12 @@
 /** Answers as pictures: SVG text. */
 import { assert } from '#base/assert';
 import * as figures from '#report/figures';
+import { overheadPlot, overheadSentence } from '#report/overhead-plot';
+import { MAX_PLOTTED } from '#report/palette';
 import { type LinePlot, linePlot, type LineSeries } from '#report/plot';
-import { plainText, withoutMiddle } from '#report/text-width';
+import { legendName, titleWords } from '#report/trace-words';
 import type { BandwidthRow, MicrobenchAnswer, TraceAnswer } from './answer.ts';
-import { MAX_PLOTTED, MICROBENCH_TITLES } from './answer-words.ts';
+import { MICROBENCH_TITLES, shownTrace } from './answer-words.ts';
 
 /** Overhead by whole round trip: the model's two estimates as lines, what was emulated as dots. */
 export function tracePlot(answers: readonly TraceAnswer[]): string {
@@ -12,20 +14,20 @@ export function tracePlot(answers: readonly TraceAnswer[]): string {
   assert(first !== undefined && answers.length <= MAX_PLOTTED, 'no picture of so many answers');
   const groups = curveGroups(answers);
   const series = groups.flatMap((group, colour) => seriesOf(group, colour, groups.length > 1));
-  const { budgetPct } = first;
-  const points = series.flatMap(({ points: all }) => all);
-  const most = Math.max(budgetPct, ...points.map(({ y }) => y));
-  const mostX = Math.max(...points.map(({ x }) => x));
-  const leastY = Math.min(0, ...points.map(({ y }) => y));
-  const links = [...new Map(answers.map(({ link }) => [link.rttNs, link])).values()];
-  return linePlot({
-    title: `Overhead by round trip: ${subjectOf(first)}`,
-    description: answers.map(sentence).join(' '),
-    x: { label: 'whole round trip, µs', domain: [0, mostX] },
-    y: { label: 'overhead, %', domain: [leastY, most * 1.05] },
+  const rttsNs = answers.flatMap(({ link, curve = [] }) =>
+    [link, ...curve].map(({ rttNs }) => rttNs),
+  );
+  return overheadPlot({
+    subject: titleWords(shownTrace(first)),
+    description: answers
+      .map(({ trace, link, estimates }) =>
+        overheadSentence(trace, link, estimates.emulatedOverheadPct),
+      )
+      .join(' '),
     series,
-    levels: [{ y: budgetPct, label: `budget ${figures.percent(budgetPct)}` }],
-    marks: links.map(({ rttNs, name }) => ({ x: rttNs / 1e3, label: shortened(name) })),
+    budgetPct: first.budgetPct,
+    links: answers.map(({ link }) => link),
+    endNs: Math.max(...rttsNs),
   });
 }
 
@@ -40,7 +42,7 @@ function curveGroups(answers: readonly TraceAnswer[]): TraceAnswer[][] {
 }
 
 function seriesOf(group: readonly TraceAnswer[], colour: number, isNamed: boolean): LineSeries[] {
-  const names = group.map(({ link }) => shortened(link.name)).join(' / ');
+  const names = group.map(({ link }) => legendName(link.name)).join(' / ');
   const named = (estimate: string): string => (isNamed ? `${estimate}, ${names}` : estimate);
   const byRtt = new Map<number, { additive: number | null; replay: number | null }>();
   for (const { link, curve = [], estimates } of group) {
@@ -71,20 +73,6 @@ function seriesOf(group: readonly TraceAnswer[], colour: number, isNamed: boolea
     ...lines.filter(({ points }) => points.length > 0),
     { name: named('emulated'), points: dots, colour, dots: 'alone' },
   ];
-}
-
-function sentence({ trace, link, estimates }: TraceAnswer): string {
-  const { emulatedOverheadPct: pct } = estimates;
-  return `${trace} over ${link.name}: ${figures.percent(pct)} at ${figures.duration(link.rttNs)}.`;
-}
-
-function subjectOf({ trace, format }: TraceAnswer): string {
-  const name = shortened(trace.slice(trace.lastIndexOf('/') + 1), 48);
-  return `${name}${format === 'synthetic' ? ' (SYNTHETIC)' : ''}`;
-}
-
-function shortened(name: string, width = 28): string {
-  return withoutMiddle(plainText(name), width);
 }
 
 /** Rates by size, a colour for each round trip; launches and latencies by round trip. */

@@ -1,15 +1,15 @@
 /** Answers as text for a terminal. */
+import * as figures from '#report/figures';
+import type { LinkFigures } from '#report/link-figures';
+import { linkWords, linkWordsWithoutRtt, recalledWords } from '#report/link-words';
 import { LEAST_WIDTH, textTable } from '#report/text-table';
 import { paragraph, plainText } from '#report/text-width';
+import { originLines } from '#report/trace-words';
 import type { MicrobenchAnswer, TraceAnswer } from './answer.ts';
 import {
-  isRecalled,
-  linkWords,
-  MARK_WORDS,
   MICROBENCH_TITLES,
   microbenchTable,
-  originWords,
-  percentOr,
+  shownTrace,
   spanWords,
   tagWords,
   TLP_TITLES,
@@ -23,8 +23,7 @@ export function traceText(answer: TraceAnswer, width: number): string[] {
   const { link, estimates, pooled, warnings } = answer;
   const [tlpTitle, ...titles] = TLP_TITLES;
   return [
-    plainText(answer.trace),
-    originWords(answer),
+    ...originLines(shownTrace(answer), room),
     ...paragraph(`over ${plainText(link.name)}: ${linkWords(link)}`, room, '', '  '),
     '',
     verdictWords(answer),
@@ -33,9 +32,13 @@ export function traceText(answer: TraceAnswer, width: number): string[] {
     ...textTable(
       [{ title: '' }, { title: '', align: 'right' }, { title: '', squeeze: 'wrap' }],
       [
-        ['  additive', percentOr(estimates.additiveOverheadPct), 'if nothing hides'],
-        ['  replay', percentOr(estimates.replayOverheadPct), 'dependencies run again'],
-        ['  emulated', percentOr(estimates.emulatedOverheadPct), 'proxies, link and device run'],
+        ['  additive', figures.percentOr(estimates.additiveOverheadPct), 'if nothing hides'],
+        ['  replay', figures.percentOr(estimates.replayOverheadPct), 'dependencies run again'],
+        [
+          '  emulated',
+          figures.percentOr(estimates.emulatedOverheadPct),
+          'proxies, link and device run',
+        ],
       ],
       room,
     ),
@@ -54,8 +57,8 @@ export function traceText(answer: TraceAnswer, width: number): string[] {
       room,
     ),
     ...paragraph(tagWords(answer), room, '', '  '),
-    ...warnings.flatMap((warning) => paragraph(`note: ${warning}`, room, '', '  ')),
-    ...(isRecalled(answer) ? ['', ...paragraph(MARK_WORDS, room, '', '  ')] : []),
+    ...warnings.flatMap((warning) => paragraph(plainText(`note: ${warning}`), room, '', '  ')),
+    ...markLines(link, room),
   ];
 }
 
@@ -65,18 +68,18 @@ export function microbenchText(answer: MicrobenchAnswer, width: number): string[
   const { link, kind } = answer;
   return [
     MICROBENCH_TITLES[kind],
-    ...paragraph(`over ${plainText(link.name)}: ${deviceOnly(linkWords(link))}`, room, '', '  '),
+    ...paragraph(`over ${plainText(link.name)}: ${linkWordsWithoutRtt(link)}`, room, '', '  '),
     '',
     ...textTable(
       titles.map((title, index) => ({ title, align: index === 0 ? 'left' : 'right' })),
       rows,
       room,
     ),
-    ...(isRecalled(answer) ? ['', ...paragraph(MARK_WORDS, room, '', '  ')] : []),
+    ...markLines(link, room),
   ];
 }
 
-/** Each row has a round trip of its own. */
-function deviceOnly(words: string): string {
-  return words.replace(/^round trip [^,]*, of it /, '');
+function markLines(link: LinkFigures, room: number): string[] {
+  const words = recalledWords([link]);
+  return words === '' ? [] : ['', ...paragraph(words, room, '', '  ')];
 }

@@ -1,20 +1,7 @@
 /** The words every form of an answer uses: text, page, plot. */
 import * as figures from '#report/figures';
-import { plainText } from '#report/text-width';
-import type {
-  DeviceFigures,
-  LinkFigures,
-  MicrobenchAnswer,
-  RunAnswer,
-  TraceAnswer,
-} from './answer.ts';
-
-export const MARK_WORDS =
-  '* recalled of the DxPU paper, not confirmed by a source: give your own with --link or the options ' +
-  'of the link';
-
-/** Answers in one picture: more lines nobody tells apart. */
-export const MAX_PLOTTED = 8;
+import { type ShownTrace, verdictWord } from '#report/trace-words';
+import type { DeviceFigures, MicrobenchAnswer, RunAnswer, TraceAnswer } from './answer.ts';
 
 export const MICROBENCH_TITLES = {
   bandwidth: 'Blocking copies of one size after another',
@@ -22,39 +9,9 @@ export const MICROBENCH_TITLES = {
   'launch-rate': 'Empty kernels from a queue that is never empty',
 } as const;
 
-const FORMAT_WORDS: Readonly<Record<TraceAnswer['format'], string>> = {
-  kineto: 'PyTorch profiler (Kineto)',
-  nsys: 'Nsight Systems',
-  nvprof: 'nvprof',
-  tensorflow: 'TensorFlow timeline',
-  synthetic: 'SYNTHETIC: a made-up trace, not a measurement',
-};
-
-export function isRecalled({ link }: { readonly link: LinkFigures }): boolean {
-  return link.recalled.length > 0;
-}
-
-/** Where a trace comes from, and how long it is. */
-export function originWords({ format, gpus, recordedSpanNs }: TraceAnswer): string {
-  const gpu = format === 'synthetic' ? [] : [...new Set(gpus)].slice(0, 2).map(plainText);
-  return [FORMAT_WORDS[format], ...gpu, figures.duration(recordedSpanNs)].join(', ');
-}
-
-/** All parameters of a link; recalled ones have a `*`. */
-export function linkWords(link: LinkFigures): string {
-  const { networkGbps, sharing } = link;
-  const marked = (field: keyof LinkFigures, text: string): string =>
-    link.recalled.includes(field) ? `${text}*` : text;
-  return [
-    `round trip ${marked('addedRttNs', figures.duration(link.rttNs))}`,
-    `of it native ${marked('nativeRttNs', figures.duration(link.nativeRttNs))}`,
-    `${marked('tags', figures.count(link.tags))} ${link.tags === 1 ? 'tag' : 'tags'}`,
-    `MRRS ${marked('mrrsBytes', `${link.mrrsBytes} B`)}`,
-    `MPS ${marked('mpsBytes', `${link.mpsBytes} B`)}`,
-    `gen ${link.generation} x${link.lanes}`,
-    ...(networkGbps === null ? [] : [`network ${figures.threeDigits(networkGbps)} Gb/s`]),
-    ...(sharing === 1 ? [] : [`shared by ${sharing} GPUs`]),
-  ].join(', ');
+/** The trace, as answers of the model show it too. */
+export function shownTrace({ trace, format, gpus, recordedSpanNs }: TraceAnswer): ShownTrace {
+  return { file: trace, format, gpus, spanNs: recordedSpanNs };
 }
 
 export function deviceWords(device: DeviceFigures): string {
@@ -66,17 +23,12 @@ export function deviceWords(device: DeviceFigures): string {
 
 export function verdictWords(answer: TraceAnswer): string {
   const { within, budgetPct, nativeErrorPct } = answer;
-  const words = { yes: 'FITS', no: 'DOES NOT FIT', unsure: 'UNSURE' }[within];
   const off =
     within === 'unsure' ? ` The native run is ${hundredths(nativeErrorPct)} % off the record.` : '';
   return (
-    `${words}: ${figures.percent(answer.estimates.emulatedOverheadPct)} emulated, ` +
+    `${verdictWord(within).toUpperCase()}: ${figures.percent(answer.estimates.emulatedOverheadPct)} emulated, ` +
     `of ${figures.percent(budgetPct)} that are accepted.${off}`
   );
-}
-
-export function percentOr(value: number | null): string {
-  return value === null ? '-' : figures.percent(value);
 }
 
 export function spanWords({ recordedSpanNs, native, pooled, nativeErrorPct }: TraceAnswer): string {
@@ -101,7 +53,13 @@ export function tlpRows(run: RunAnswer): string[][] {
     network: number | null,
   ): string[] => {
     const kinds = Object.entries(tlps).map(([kind, number]) => `${kind} ${figures.count(number)}`);
-    return [name, figures.count(total), kinds.join(', '), percentOr(link), percentOr(network)];
+    return [
+      name,
+      figures.count(total),
+      kinds.join(', '),
+      figures.percentOr(link),
+      figures.percentOr(network),
+    ];
   };
   return [
     row('to the device', run.down, run.downOccupancyPct, run.networkDownPct),

@@ -6,6 +6,8 @@
  * Changes that only add fields keep the number; all others raise it.
  */
 import { z } from 'zod';
+import { linkSchema } from '#report/link-figures';
+import { TRACE_FORMATS } from '#trace/timeline';
 
 export const EMULATE_SCHEMA = 'dxpu.emulate/1';
 
@@ -14,21 +16,7 @@ const count = z.int().min(0);
 const percent = z.number();
 const schema = z.literal(EMULATE_SCHEMA);
 
-const linkFigures = z.object({
-  name: z.string(),
-  nativeRttNs: ns,
-  addedRttNs: ns,
-  rttNs: ns.describe('Native and added.'),
-  tags: count,
-  mrrsBytes: count,
-  mpsBytes: count,
-  rcbBytes: count,
-  generation: count,
-  lanes: count,
-  networkGbps: z.number().nullable().describe('Null: no network, or one that does not limit.'),
-  sharing: count.describe('GPUs that share the path: this one has such a part of its rate.'),
-  recalled: z.array(z.string()).describe('Fields whose value is recalled rather than confirmed.'),
-});
+const linkFigures = linkSchema.extend({ rcbBytes: count });
 
 const deviceFigures = z.object({
   prefetchCommands: count.describe('Commands it fetches ahead.'),
@@ -66,7 +54,7 @@ export const traceAnswer = z.object({
   schema,
   kind: z.literal('trace'),
   trace: z.string().describe('The file as the user named it.'),
-  format: z.enum(['kineto', 'nsys', 'nvprof', 'tensorflow', 'synthetic']),
+  format: z.enum(TRACE_FORMATS),
   gpus: z.array(z.string()),
   link: linkFigures,
   device: deviceFigures,
@@ -143,7 +131,6 @@ export const emulateAnswer = z.discriminatedUnion('kind', [traceAnswer, microben
 
 export type TraceAnswer = z.infer<typeof traceAnswer>;
 export type RunAnswer = z.infer<typeof runAnswer>;
-export type LinkFigures = z.infer<typeof linkFigures>;
 export type DeviceFigures = z.infer<typeof deviceFigures>;
 export type MicrobenchAnswer = z.infer<typeof microbenchAnswer>;
 export type BandwidthRow = z.infer<typeof bandwidthAnswer>['rows'][number];

@@ -1,11 +1,11 @@
 /** The answer of `dxpu emulate` for one trace and link, and for a microbenchmark. */
 import { TLP_FRAMING_BYTES } from '#pcie/bandwidth';
-import { type LinkProfile, roundTripNs } from '#pcie/link-profile';
+import type { LinkProfile } from '#pcie/link-profile';
+import { linkFigures } from '#report/link-figures';
 import type { Timeline } from '#trace/timeline';
 import {
   type DeviceFigures,
   EMULATE_SCHEMA,
-  type LinkFigures,
   type MicrobenchAnswer,
   microbenchAnswer as microbenchSchema,
   type RunAnswer,
@@ -68,7 +68,7 @@ export function emulateAnswer(
     trace,
     format: timeline.format,
     gpus: [...timeline.gpus].toSorted(([a], [b]) => a - b).map(([, name]) => name),
-    link: linkFigures(link, sharing),
+    link: linkAnswer(link, sharing),
     device: deviceFigures(asked.device),
     seed,
     wholeCopies,
@@ -105,28 +105,14 @@ export function microbenchAnswer(
   return microbenchSchema.parse({
     schema: EMULATE_SCHEMA,
     kind,
-    link: linkFigures(link, sharing),
+    link: linkAnswer(link, sharing),
     device: deviceFigures(device),
     rows,
   });
 }
 
-function linkFigures(link: LinkProfile, sharing: number): LinkFigures {
-  return {
-    name: link.name,
-    nativeRttNs: link.nativeRttNs,
-    addedRttNs: link.addedRttNs,
-    rttNs: roundTripNs(link),
-    tags: link.tags,
-    mrrsBytes: link.mrrsBytes,
-    mpsBytes: link.mpsBytes,
-    rcbBytes: link.rcbBytes,
-    generation: link.generation,
-    lanes: link.lanes,
-    networkGbps: link.networkGbps === Infinity ? null : link.networkGbps,
-    sharing,
-    recalled: [...link.recalled],
-  };
+function linkAnswer(link: LinkProfile, sharing: number): TraceAnswer['link'] {
+  return { ...linkFigures(link, sharing), rcbBytes: link.rcbBytes };
 }
 
 function deviceFigures(device: EmulatedDevice): DeviceFigures {

@@ -1,18 +1,10 @@
 /** One trace over several links, side by side. */
 import * as figures from '#report/figures';
+import { recalledWords, rttWords } from '#report/link-words';
 import { LEAST_WIDTH, textTable } from '#report/text-table';
 import { displayWidth, paragraph, plainText } from '#report/text-width';
-import { headingLines } from './answer-text.ts';
-import {
-  linkWords,
-  mainCauseWords,
-  maxRttWords,
-  percentOr,
-  recalledWords,
-  rttWords,
-  verdictWord,
-  workloadRows,
-} from './answer-words.ts';
+import { originLines, verdictWord } from '#report/trace-words';
+import { linkWords, mainCauseWords, maxRttWords, workloadRows } from './answer-words.ts';
 import type { Prediction } from './prediction.ts';
 
 const MOST_WIDTH = 120;
@@ -30,9 +22,9 @@ export function comparisonRows(predictions: readonly Prediction[]): Row[] {
     ['HtoD rate', ({ link }) => figures.gbytesPerS(link.pooledReadGbytesPerS)],
     ['DtoH rate', ({ link }) => figures.gbytesPerS(link.pooledWriteGbytesPerS)],
   ];
-  if (hasReplay) rows.push(['replay', ({ replay }) => percentOr(replay?.overheadPct)]);
-  rows.push(['additive', ({ additive }) => percentOr(additive.overheadPct)]);
-  rows.push(['verdict', verdictWord]);
+  if (hasReplay) rows.push(['replay', ({ replay }) => figures.percentOr(replay?.overheadPct)]);
+  rows.push(['additive', ({ additive }) => figures.percentOr(additive.overheadPct)]);
+  rows.push(['verdict', ({ verdict }) => verdictWord(verdict.within)]);
   for (const [index, { overheadPct }] of budgets.entries()) {
     rows.push([
       `${figures.percent(overheadPct)} up to`,
@@ -62,7 +54,7 @@ export function comparisonText(predictions: readonly Prediction[], width: number
   const widest = Math.max(...cells.flat().map(displayWidth));
   const atOnce = Math.max(1, Math.floor((room - names) / (Math.min(widest, room - names - 2) + 2)));
   const lines = [
-    ...headingLines(first, room),
+    ...originLines(first.trace, room),
     ...paragraph(`budget ${figures.percent(first.verdict.budgetPct)}`, room),
     '',
   ];

@@ -10,23 +10,14 @@ import {
   type Section,
   table,
 } from '#report/html-page';
+import { linksSection } from '#report/link-words';
+import { MAX_PLOTTED } from '#report/palette';
+import { originWords, verdictTone, verdictWord } from '#report/trace-words';
 import { comparisonRows } from './answer-compare.ts';
 import { causesPicture, overheadPicture } from './answer-plot.ts';
 import { totalWords } from './answer-summary.ts';
-import {
-  linkWords,
-  MAX_PLOTTED,
-  mainCauseWords,
-  maxRttWords,
-  originWords,
-  percentOr,
-  recalledWords,
-  verdictWord,
-  workloadRows,
-} from './answer-words.ts';
+import { linkWords, mainCauseWords, maxRttWords, workloadRows } from './answer-words.ts';
 import type { Prediction } from './prediction.ts';
-
-const TONES = { yes: 'good', no: 'bad', unsure: 'unsure' } as const;
 
 /**
  * A page of all `predictions`, those of one trace together: what several have in common first, then
@@ -50,13 +41,7 @@ export function answerPage(
       ...(isOne ? [] : [summarySection(predictions)]),
       ...(missing.length === 0 ? [] : [{ heading: 'Without an answer', body: [list(missing)] }]),
       ...byTrace.flatMap((group) => traceSections(group, !isOne)),
-      {
-        heading: links.length === 1 ? 'The link' : 'The links',
-        body: [
-          list(links.map((link) => `${link.name}: ${linkWords(link)}`)),
-          ...textOr(recalledWords(links)),
-        ],
-      },
+      linksSection(links, linkWords),
     ],
     footer: madeBy,
   });
@@ -76,9 +61,9 @@ function summarySection(predictions: readonly Prediction[]): Section {
   const rows = predictions.map((one) => [
     one.trace.file,
     one.link.name,
-    percentOr(one.replay?.overheadPct),
-    percentOr(one.additive.overheadPct),
-    verdictWord(one),
+    figures.percentOr(one.replay?.overheadPct),
+    figures.percentOr(one.additive.overheadPct),
+    verdictWord(one.verdict.within),
     mainCauseWords(one),
   ]);
   const header = ['trace', 'link', 'replay', 'additive', 'verdict', 'lost most by'];
@@ -102,8 +87,8 @@ function traceSections(predictions: readonly Prediction[], named: boolean): Sect
   const verdicts = predictions.map((one) => {
     const link = predictions.length > 1 ? `${one.link.name}: ` : '';
     return callout(
-      `${link}${verdictWord(one).toUpperCase()}: ${one.verdict.text}`,
-      TONES[one.verdict.within],
+      `${link}${verdictWord(one.verdict.within).toUpperCase()}: ${one.verdict.text}`,
+      verdictTone(one.verdict.within),
     );
   });
   const rows = comparisonRows(predictions);
@@ -164,8 +149,8 @@ function helpSection({ advice, link }: Prediction, named: boolean): Section[] {
   if (advice.length === 0) return [];
   const rows = advice.map((one) => [
     one.text,
-    percentOr(one.replayOverheadPct),
-    percentOr(one.additiveOverheadPct),
+    figures.percentOr(one.replayOverheadPct),
+    figures.percentOr(one.additiveOverheadPct),
   ]);
   const heading = `What would help${named ? `, ${link.name}` : ''}`;
   return [
@@ -181,8 +166,8 @@ function iterationSection({ perIteration, link }: Prediction, named: boolean): S
   const rows = perIteration.map((one) => [
     one.label,
     figures.duration(one.nativeSpanNs),
-    percentOr(one.replay?.overheadPct),
-    percentOr(one.additive.overheadPct),
+    figures.percentOr(one.replay?.overheadPct),
+    figures.percentOr(one.additive.overheadPct),
   ]);
   const heading = `Iterations${named ? `, ${link.name}` : ''}`;
   return [
@@ -218,8 +203,4 @@ function sureness({ replay, replayReason, link }: Prediction, named: boolean): M
     ),
     ...(replay.confidenceReasons.length === 0 ? [] : [list(replay.confidenceReasons)]),
   ];
-}
-
-function textOr(text: string): Markup[] {
-  return text === '' ? [] : [paragraph(text)];
 }

@@ -1,12 +1,14 @@
 /** The answer as pictures: overhead against round trip, and what the loss is made of. */
 import { assert } from '#base/assert';
 import * as figures from '#report/figures';
-import { barPlot, linePlot } from '#report/plot';
+import { overheadPlot, overheadSentence } from '#report/overhead-plot';
+import { MAX_PLOTTED } from '#report/palette';
+import { barPlot } from '#report/plot';
 import { stacked } from '#report/stack';
-import { plainText, withoutMiddle } from '#report/text-width';
+import { legendName, titleWords } from '#report/trace-words';
 import { curveGroups, curvesOf, shownRttNs } from './answer-curves.ts';
 import { shortNames } from './answer-names.ts';
-import { CAUSE_WORDS, MAX_PLOTTED, mainOverheadPct, percentOr } from './answer-words.ts';
+import { CAUSE_WORDS, mainOverheadPct } from './answer-words.ts';
 import type { Causes, Prediction } from './prediction.ts';
 
 /** Both pictures as one SVG, for at most `MAX_PLOTTED` predictions. */
@@ -31,24 +33,16 @@ export function overheadPicture(predictions: readonly Prediction[]): string {
       dashed: estimate === 'additive',
     })),
   );
-  const budgetPct = predictions[0]?.verdict.budgetPct ?? 0;
-  const most = Math.max(budgetPct, ...series.flatMap(({ points }) => points.map(({ y }) => y)));
-  const links = [...new Map(predictions.map(({ link }) => [link.rttNs, link])).values()];
-  return linePlot({
-    title: titled('Overhead by round trip', predictions),
-    description: predictions.map(overheadSentence).join(' '),
-    x: { label: 'whole round trip, µs', domain: [0, nsShown / 1e3] },
-    y: { label: 'overhead, %', domain: [0, most * 1.05 || 1] },
+  return overheadPlot({
+    subject: subjectOf(predictions),
+    description: predictions
+      .map((one) => overheadSentence(one.trace.file, one.link, mainOverheadPct(one)))
+      .join(' '),
     series,
-    levels: [{ y: budgetPct, label: `budget ${figures.percent(budgetPct)}` }],
-    marks: links.map((link) => ({ x: link.rttNs / 1e3, label: link.name })),
+    budgetPct: predictions[0]?.verdict.budgetPct ?? 0,
+    links: predictions.map(({ link }) => link),
+    endNs: nsShown,
   });
-}
-
-function overheadSentence(prediction: Prediction): string {
-  const { trace, link } = prediction;
-  const pct = percentOr(mainOverheadPct(prediction));
-  return `${trace.file} over ${link.name}: ${pct} at ${figures.duration(link.rttNs)}.`;
 }
 
 /** A bar for each estimate, made of its causes. */
@@ -75,7 +69,7 @@ export function causesPicture(predictions: readonly Prediction[]): string {
     bars.some(({ causes }) => causes[key] > 0),
   );
   return barPlot({
-    title: titled('Time lost, by cause', predictions),
+    title: `Time lost, by cause: ${subjectOf(predictions)}`,
     description: bars
       .map(({ label, causes }) => `${label}: ${figures.duration(total(causes))}.`)
       .join(' '),
@@ -99,25 +93,18 @@ function namesOf(groups: readonly (readonly Prediction[])[]): string[] {
   const severalLinks = new Set(links).size > 1;
   return groups.map((_, index) =>
     [
-      ...(severalFiles ? [shortened(files[index] ?? '')] : []),
-      ...(severalLinks ? [shortened(links[index] ?? '')] : []),
+      ...(severalFiles ? [legendName(files[index] ?? '')] : []),
+      ...(severalLinks ? [legendName(links[index] ?? '')] : []),
     ].join(' '),
   );
 }
 
-function shortened(name: string): string {
-  return withoutMiddle(plainText(name), 28);
-}
-
-function titled(text: string, predictions: readonly Prediction[]): string {
-  return `${text}: ${subjectOf(predictions)}`;
-}
-
 function subjectOf(predictions: readonly Prediction[]): string {
-  const files = [...new Set(predictions.map(({ trace }) => trace.file))];
-  const made = predictions.some(({ trace }) => trace.format === 'synthetic') ? ' (SYNTHETIC)' : '';
-  const [only = ''] = files;
-  if (files.length > 1) return `${files.length} traces${made}`;
-  const name = only.slice(only.lastIndexOf('/') + 1);
-  return `${withoutMiddle(plainText(name), 48)}${made}`;
+  const [first] = predictions;
+  const files = new Set(predictions.map(({ trace }) => trace.file));
+  if (first === undefined || files.size > 1) {
+    const made = predictions.some(({ trace }) => trace.format === 'synthetic');
+    return `${files.size} traces${made ? ' (SYNTHETIC)' : ''}`;
+  }
+  return titleWords(first.trace);
 }

@@ -1,17 +1,11 @@
 /** Many traces at a glance: a row each, and what they come to together. */
 import * as figures from '#report/figures';
+import { recalledWords } from '#report/link-words';
 import { type TextColumn, LEAST_WIDTH, textTable } from '#report/text-table';
 import { paragraph, plainText } from '#report/text-width';
+import { verdictWord } from '#report/trace-words';
 import { commonFolder, shortNames } from './answer-names.ts';
-import {
-  linkWords,
-  mainCauseWords,
-  mainOverheadPct,
-  maxRttWords,
-  percentOr,
-  recalledWords,
-  verdictWord,
-} from './answer-words.ts';
+import { linkWords, mainCauseWords, mainOverheadPct, maxRttWords } from './answer-words.ts';
 import type { Prediction } from './prediction.ts';
 
 /** A row for each trace and link, in the order given. */
@@ -38,9 +32,9 @@ export function summaryText(predictions: readonly Prediction[], width: number): 
   const rows = predictions.map((one, index) => [
     plainText(names[index] ?? ''),
     ...(several ? [plainText(one.link.name)] : []),
-    percentOr(one.replay?.overheadPct),
-    percentOr(one.additive.overheadPct),
-    verdictWord(one),
+    figures.percentOr(one.replay?.overheadPct),
+    figures.percentOr(one.additive.overheadPct),
+    verdictWord(one.verdict.within),
     budgetRtt(one),
     mainCauseWords(one),
     one.replay === null ? 'no replay' : one.replay.confidence,

@@ -1,25 +1,16 @@
 /** The answer as text that a person takes in within ten seconds: the verdict first, reasons below. */
 import * as figures from '#report/figures';
+import { recalledWords } from '#report/link-words';
 import { bar } from '#report/text-bar';
 import { type TextColumn, LEAST_WIDTH, textTable } from '#report/text-table';
-import {
-  displayWidth,
-  padEnd,
-  padStart,
-  paragraph,
-  plainText,
-  withoutMiddle,
-} from '#report/text-width';
+import { displayWidth, padEnd, padStart, paragraph, plainText } from '#report/text-width';
+import { originLines, verdictWord } from '#report/trace-words';
 import {
   causeShares,
   linkWords,
   maxRttWords,
-  originWords,
-  percentOr,
-  recalledWords,
   shareWords,
   shortLinkWords,
-  verdictWord,
   workloadRows,
 } from './answer-words.ts';
 import type { Advice, Prediction, WindowFigures } from './prediction.ts';
@@ -62,25 +53,17 @@ export function answerText(
     ],
   ];
   return [
-    ...headingLines(prediction, room),
+    ...originLines(prediction.trace, room),
     ...paragraph(`over ${shortLinkWords(link)}`, room, '', INDENT),
     '',
-    ...paragraph(`${verdictWord(prediction).toUpperCase()}: ${verdict.text}`, room).map((line) =>
-      style.verdict(line, verdict.within),
+    ...paragraph(`${verdictWord(verdict.within).toUpperCase()}: ${verdict.text}`, room).map(
+      (line) => style.verdict(line, verdict.within),
     ),
     ...parts.flatMap(([heading, body]) =>
       body.length === 0
         ? []
         : ['', ...paragraph(heading, room).map((line) => style.heading(line)), ...body],
     ),
-  ];
-}
-
-/** The trace: its file and where it comes from. */
-export function headingLines({ trace }: Prediction, room: number): string[] {
-  return [
-    withoutMiddle(plainText(trace.file), room),
-    ...paragraph(plainText(originWords(trace)), room, '', INDENT),
   ];
 }
 
@@ -95,7 +78,7 @@ function overheadLines(prediction: Prediction, room: number): string[] {
   const lines = rows.map(([word, value, note]) =>
     [
       `${INDENT}${padEnd(word, OVERHEAD_WORD)}`,
-      padStart(percentOr(value), OVERHEAD_PCT),
+      padStart(figures.percentOr(value), OVERHEAD_PCT),
       padEnd(bar(value ?? 0, most, wide), wide),
       isBeside ? note : '',
     ]
@@ -133,8 +116,8 @@ function windowLines(window: WindowFigures | null, room: number): string[] {
   if (window === null) return [];
   const { replay, additive } = window;
   const parts = [
-    ...(replay === null ? [] : [`replay ${percentOr(replay.overheadPct)}`]),
-    `additive ${percentOr(additive.overheadPct)}`,
+    ...(replay === null ? [] : [`replay ${figures.percentOr(replay.overheadPct)}`]),
+    `additive ${figures.percentOr(additive.overheadPct)}`,
   ];
   return paragraph(
     `${plainText(window.label)} alone: ${parts.join(', ')}`,
@@ -196,7 +179,7 @@ function pairs(rows: readonly (readonly [string, string])[], room: number): stri
 function adviceLines(advice: readonly Advice[], room: number): string[] {
   return advice.flatMap((one) => {
     const pct = one.replayOverheadPct ?? one.additiveOverheadPct;
-    const left = `${INDENT}${padStart(percentOr(pct), 7)}${INDENT}`;
+    const left = `${INDENT}${padStart(figures.percentOr(pct), 7)}${INDENT}`;
     return paragraph(plainText(one.text), room, left, ' '.repeat(displayWidth(left)));
   });
 }
@@ -207,8 +190,8 @@ function iterationLines({ perIteration }: Prediction, room: number): string[] {
   const rows = perIteration.map((one) => [
     plainText(one.label),
     figures.duration(one.nativeSpanNs),
-    percentOr(one.replay?.overheadPct),
-    percentOr(one.additive.overheadPct),
+    figures.percentOr(one.replay?.overheadPct),
+    figures.percentOr(one.additive.overheadPct),
     figures.count(one.submissions),
     figures.count(one.hostWaits),
   ]);

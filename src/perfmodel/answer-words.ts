@@ -1,7 +1,8 @@
 /** The words every form of the answer uses: text, page, plot. */
 import * as figures from '#report/figures';
+import { linkWords as commonLinkWords, marked, rttWords } from '#report/link-words';
 import { plainText } from '#report/text-width';
-import type { Budget, Causes, LinkFigures, Prediction, TraceFigures } from './prediction.ts';
+import type { Budget, Causes, LinkFigures, Prediction } from './prediction.ts';
 
 /** In the order in which they are drawn. */
 export const CAUSE_WORDS: readonly { readonly key: keyof Causes; readonly word: string }[] = [
@@ -13,49 +14,6 @@ export const CAUSE_WORDS: readonly { readonly key: keyof Causes; readonly word: 
   { key: 'peerNs', word: 'peer copies' },
 ];
 
-const FORMAT_WORDS: Readonly<Record<TraceFigures['format'], string>> = {
-  kineto: 'PyTorch profiler (Kineto)',
-  nsys: 'Nsight Systems',
-  nvprof: 'nvprof',
-  tensorflow: 'TensorFlow timeline',
-  synthetic: 'SYNTHETIC: a made-up trace, not a measurement',
-};
-
-/** Where a trace comes from and what it spans: `PyTorch profiler (Kineto), Tesla V100, 730 ms`. */
-export function originWords({ format, gpus, spanNs }: TraceFigures): string {
-  const kinds = [...new Set(gpus)];
-  const shown = kinds.slice(0, MAX_GPU_KINDS).join(', ');
-  const more = kinds.length > MAX_GPU_KINDS ? ` and ${kinds.length - MAX_GPU_KINDS} more` : '';
-  const gpu = format === 'synthetic' || kinds.length === 0 ? [] : [`${shown}${more}`];
-  return [FORMAT_WORDS[format], ...gpu, figures.duration(spanNs)].join(', ');
-}
-
-const MAX_GPU_KINDS = 2;
-
-/** Predictions in one picture: more lines nobody tells apart. */
-export const MAX_PLOTTED = 8;
-
-/** Stands behind a figure that is recalled, not confirmed. */
-const MARK = '*';
-
-/** What a `*` behind a figure means; empty where the link has none. */
-export function recalledWords(links: readonly LinkFigures[]): string {
-  if (links.every(({ recalled }) => recalled.length === 0)) return '';
-  return (
-    `${MARK} recalled of the DxPU paper, not confirmed by a source: ` +
-    'give your own with --link or the options of the link'
-  );
-}
-
-function marked(link: LinkFigures, fields: readonly string[], text: string): string {
-  return fields.some((field) => link.recalled.includes(field)) ? text + MARK : text;
-}
-
-/** The whole round trip. */
-export function rttWords(link: LinkFigures): string {
-  return marked(link, ['addedRttNs'], figures.duration(link.rttNs));
-}
-
 /** What of a link matters most: `dxpu-6.8us: round trip 6.8 µs*, HtoD 2.64 GB/s (native 12.1)`. */
 export function shortLinkWords(link: LinkFigures): string {
   const { pooledReadGbytesPerS: pooled, nativeReadGbytesPerS: native } = link;
@@ -66,42 +24,10 @@ export function shortLinkWords(link: LinkFigures): string {
   );
 }
 
-/** All parameters of a link, recalled ones marked. */
+/** All parameters of a link. */
 export function linkWords(link: LinkFigures): string {
-  const native = marked(link, ['nativeRttNs'], figures.duration(link.nativeRttNs));
-  const added = marked(link, ['addedRttNs'], figures.duration(link.addedRttNs));
-  return [
-    `round trip ${rttWords(link)} (native ${native} + added ${added})`,
-    deviceWords(link),
-    ...pathWords(link),
-  ].join(', ');
-}
-
-function deviceWords(link: LinkFigures): string {
-  return [
-    `${marked(link, ['tags'], figures.count(link.tags))} tags`,
-    `MRRS ${marked(link, ['mrrsBytes'], `${link.mrrsBytes} B`)}`,
-    `MPS ${marked(link, ['mpsBytes'], `${link.mpsBytes} B`)}`,
-    marked(link, ['generation', 'lanes'], `gen ${link.generation} x${link.lanes}`),
-  ].join(', ');
-}
-
-function pathWords(link: LinkFigures): string[] {
-  const { networkGbps, sharing, fetches } = link;
-  const network =
-    networkGbps === null
-      ? []
-      : [`network ${marked(link, ['networkGbps'], `${figures.threeDigits(networkGbps)} Gb/s`)}`];
-  return [
-    ...network,
-    ...(sharing === 1 ? [] : [`shared by ${sharing} GPUs`]),
-    ...(fetches === 1 ? [] : [`${fetches} fetches a submission`]),
-  ];
-}
-
-/** A figure, or a dash where there is none. */
-export function percentOr(value: number | null | undefined): string {
-  return value === null || value === undefined ? '-' : figures.percent(value);
+  const { fetches } = link;
+  return `${commonLinkWords(link)}${fetches === 1 ? '' : `, ${fetches} fetches a submission`}`;
 }
 
 /** The largest round trip of a budget: a time, `none` (nothing keeps it), `any`, or a dash. */
@@ -121,10 +47,6 @@ export function maxRttWords(budget: Budget, estimate: 'additive' | 'replay'): st
 /** The overhead the verdict is about. */
 export function mainOverheadPct({ additive, replay }: Prediction): number | null {
   return replay === null ? additive.overheadPct : replay.overheadPct;
-}
-
-export function verdictWord({ verdict }: Prediction): string {
-  return { yes: 'fits', no: 'does not fit', unsure: 'unsure' }[verdict.within];
 }
 
 export interface CauseShare {
@@ -188,7 +110,7 @@ export function workloadRows({ trace, iterations }: Prediction): (readonly [stri
     ['HtoD copies', copied(copies.htod)],
     ['DtoH copies', copied(copies.dtoh)],
     ...(copies.ptop.count === 0 ? [] : [['peer copies', copied(copies.ptop)] as const]),
-    ['GPU busy', percentOr(trace.gpuBusyPct)],
+    ['GPU busy', figures.percentOr(trace.gpuBusyPct)],
     ...(trace.iterations === 0
       ? []
       : [['iterations', `${figures.count(trace.iterations)} marked`] as const]),

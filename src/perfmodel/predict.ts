@@ -4,7 +4,7 @@
  */
 import { DxpuError } from '#base/errors';
 import type { LinkProfile } from '#pcie/link-profile';
-import { roundTripNs } from '#pcie/link-profile';
+import { linkFigures } from '#report/link-figures';
 import type { Lanes } from '#trace/lanes';
 import type { Timeline } from '#trace/timeline';
 import { sumOfCauses } from './additive.ts';
@@ -12,7 +12,7 @@ import { advise, workloadChanges } from './advice.ts';
 import { droppedPct, gradeOf } from './confidence.ts';
 import { curveRttsNs } from './curve.ts';
 import { modelWarnings } from './model-warnings.ts';
-import type { Causes, LinkFigures, Prediction, WindowFigures } from './prediction.ts';
+import type { Causes, Prediction, WindowFigures } from './prediction.ts';
 import { PREDICTION_SCHEMA } from './prediction.ts';
 import { solveBudgets } from './solve.ts';
 import type { TermOptions, Terms } from './terms.ts';
@@ -88,7 +88,11 @@ function wholeFile(
     return {
       schema: PREDICTION_SCHEMA,
       trace: figures,
-      link: linkFigures(link, terms, options),
+      link: {
+        ...linkFigures(link, options.sharing ?? 1),
+        fetches: options.fetches ?? 1,
+        ...copyRates(terms),
+      },
       additive: { addedNs, overheadPct, causes },
       replay,
       ...(model.replayReason === undefined ? {} : { replayReason: model.replayReason }),
@@ -152,25 +156,6 @@ function scaledTo(causes: Causes, addedNs: number): Causes {
     dtohNs: causes.dtohNs * factor,
     peerNs: causes.peerNs * factor,
     waitNs: causes.waitNs * factor,
-  };
-}
-
-function linkFigures(link: LinkProfile, terms: Terms, options: TermOptions): LinkFigures {
-  return {
-    name: link.name,
-    nativeRttNs: link.nativeRttNs,
-    addedRttNs: link.addedRttNs,
-    rttNs: roundTripNs(link),
-    tags: link.tags,
-    mrrsBytes: link.mrrsBytes,
-    mpsBytes: link.mpsBytes,
-    generation: link.generation,
-    lanes: link.lanes,
-    networkGbps: link.networkGbps === Infinity ? null : link.networkGbps,
-    sharing: options.sharing ?? 1,
-    fetches: options.fetches ?? 1,
-    ...copyRates(terms),
-    recalled: [...link.recalled],
   };
 }
 

@@ -6,6 +6,8 @@
  * Changes that only add fields keep the number; all others raise it.
  */
 import { z } from 'zod';
+import { linkSchema } from '#report/link-figures';
+import { TRACE_FORMATS } from '#trace/timeline';
 
 export const PREDICTION_SCHEMA = 'dxpu.predict/1';
 
@@ -21,7 +23,7 @@ const copies = z.object({
 /** What the file holds: all of it, whichever window the overhead is taken over. */
 export const traceFigures = z.object({
   file: z.string().describe('The file as the user named it.'),
-  format: z.enum(['kineto', 'nsys', 'nvprof', 'tensorflow', 'synthetic']),
+  format: z.enum(TRACE_FORMATS),
   gpus: z.array(z.string()).describe('Names of the GPUs, as far as the trace tells.'),
   spanNs: ns.describe('From the first to the last event of host API or GPU work.'),
   threads: count.describe('Host threads that call the API.'),
@@ -56,24 +58,12 @@ export const traceFigures = z.object({
   iterations: count.describe('Iterations the trace marks.'),
 });
 
-export const linkFigures = z.object({
-  name: z.string(),
-  nativeRttNs: ns,
-  addedRttNs: ns,
-  rttNs: ns.describe('Native and added.'),
-  tags: count,
-  mrrsBytes: count,
-  mpsBytes: count,
-  generation: count,
-  lanes: count,
-  networkGbps: z.number().nullable().describe('Null: no network, or one that does not limit.'),
-  sharing: count.describe('GPUs that share the path.'),
+export const linkFigures = linkSchema.extend({
   fetches: count.describe('DMA reads a submission needs, one after another.'),
   nativeReadGbytesPerS: z.number().describe('Payload rate of long HtoD copies, natively.'),
   pooledReadGbytesPerS: z.number().describe('Payload rate of long HtoD copies over the link.'),
   nativeWriteGbytesPerS: z.number().describe('Payload rate of long DtoH copies, natively.'),
   pooledWriteGbytesPerS: z.number().describe('Payload rate of long DtoH copies over the link.'),
-  recalled: z.array(z.string()).describe('Fields whose value is recalled rather than confirmed.'),
 });
 
 /** Added time by cause; the parts sum to `addedNs` of the additive estimate. */

@@ -33,6 +33,11 @@ export function percent(value: number): string {
   return `${count(Math.round(value))} %`;
 }
 
+/** A dash where there is none. */
+export function percentOr(value: number | null | undefined): string {
+  return value === null || value === undefined ? '-' : percent(value);
+}
+
 /** `2.64 GB/s`. */
 export function gbytesPerS(value: number): string {
   return `${threeDigits(value)} GB/s`;

@@ -10,6 +10,9 @@ export const SERIES_COLOURS = [
   '#6b7280',
 ] as const;
 
+/** Answers in one picture: more, nobody tells apart. */
+export const MAX_PLOTTED = SERIES_COLOURS.length;
+
 export const LIGHT = {
   ink: '#1b1f24',
   faint: '#57606a',

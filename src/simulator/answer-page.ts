@@ -1,5 +1,6 @@
 /** The answer as one self-contained page. */
 import { callout, figure, htmlPage, list, paragraph, table } from '#report/html-page';
+import { MAX_PLOTTED } from '#report/palette';
 import { pictures } from './answer-plot.ts';
 import { type AnswerTable, answerTables, refusedTable } from './answer-tables.ts';
 import {
@@ -7,7 +8,6 @@ import {
   inputWords,
   isSynthetic,
   lineCount,
-  MAX_LINES,
   settingLines,
   SYNTHETIC_WORDS,
 } from './answer-words.ts';
@@ -16,7 +16,7 @@ import type { SimulateResult } from './result.ts';
 /** `madeBy` says by what, at the foot. */
 export function answerPage(result: SimulateResult, madeBy: string): string {
   const found = findings(result);
-  const drawn = lineCount(result) <= MAX_LINES ? pictures(result) : [];
+  const drawn = lineCount(result) <= MAX_PLOTTED ? pictures(result) : [];
   const refused = refusedTable(result);
   const settings = settingLines(result);
   const head = [

@@ -16,7 +16,7 @@ import type { SimulateResult } from './result.ts';
 
 const BAND = 'band: one standard deviation over seeds';
 
-/** All pictures as one SVG, of at most `MAX_LINES` designs, policies and settings. */
+/** All pictures as one SVG, of at most `MAX_PLOTTED` designs, policies and settings. */
 export function answerPlot(result: SimulateResult): string {
   return stacked(titled('Simulation', result), pictures(result));
 }

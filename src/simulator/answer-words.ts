@@ -272,9 +272,6 @@ function sharedSettings(rows: readonly { design: string; setting: Setting }[]): 
   });
 }
 
-/** More lines of a picture cannot be told apart. */
-export const MAX_LINES = 8;
-
 /** Lines or bars that a picture of the answer has. */
 export function lineCount(result: SimulateResult): number {
   return Math.max(groupsOf(result.runs).length, result.fewest?.length ?? 0);

@@ -159,10 +159,10 @@ describe('dxpu emulate', () => {
     ]);
     // Proxies and a network without a round trip: nothing is lost that can be seen.
     expect(Math.abs(answers[1]!.estimates.emulatedOverheadPct)).toBeLessThan(0.1);
-    const shown = async (format: AnswerFormat): Promise<string> => {
+    const shown = async (format: AnswerFormat, all = answers): Promise<string> => {
       const printer = new TracePrinter(format);
       const { stdout: text } = await printed(async () => {
-        for (const answer of answers) printer.add(answer);
+        for (const answer of all) printer.add(answer);
         await printer.end();
       });
       return text;
@@ -177,6 +177,13 @@ describe('dxpu emulate', () => {
     expect(table).toContain('FITS');
     expect(table).toContain('SYNTHETIC: a made-up trace');
     expect(table.split('\n').every((line) => line.length <= 80)).toBe(true);
+    // Warnings reached the terminal as they are, and a long name ran over its edge.
+    const evil = `\u001b[2J${'x'.repeat(90)}`;
+    const link = { ...answers[0]!.link, name: evil };
+    const named = { ...answers[0]!, trace: evil, gpus: [evil], link, warnings: [evil] };
+    const lines = await shown('table', [{ ...named, format: 'kineto' }]);
+    expect(lines).not.toContain('\u001b');
+    expect(lines.split('\n').every((line) => line.length <= 80)).toBe(true);
     expect(await shown('yaml')).toMatch(/^- schema: dxpu.emulate\/1\n/);
   });
 

@@ -3,7 +3,7 @@ import * as path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertDefined } from '#base/assert';
 import type { TraceAnswer } from '#emulator/answer';
-import { MAX_PLOTTED } from '#emulator/answer-words';
+import { MAX_PLOTTED } from '#report/palette';
 import type { EmulatedDevice } from '#emulator/emulated-system';
 import type { SyntheticName } from '#trace/synthetic';
 import { checkPlotted, checkTargets, type FileOptions, writeTargets } from '../answer-targets.ts';
