@@ -1,69 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import * as os from 'node:os';
+import { readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { DxpuError } from '#base/errors';
+import { BOX_CONFIG as BOX, changed, configTexts, HOST_CONFIG as HOST } from '#testkit/config-text';
 import { readBoxConfig } from './box-config.ts';
 import { ignoredChanges } from './fixed-part.ts';
 import { readHostConfig } from './host-config.ts';
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-config-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const { folder, written, complaint, remove } = configTexts();
+afterAll(remove);
 
-const HOST = `host: h1
-certificates: { ca: ca.pem, cert: h.pem, key: h-key.pem }
-paths:
-  - { name: p0, box: b1, address: "127.0.0.1:7001" }
-slots:
-  - slot: 0
-    secondaryBus: 1
-    nonPrefetchable: { base: 0xe0000000, size: 16MiB }
-    prefetchable: { base: 0x4000000000, size: 64MiB }
-  - slot: 1
-    secondaryBus: 2
-    nonPrefetchable: { base: 0xe1000000, size: 16MiB }
-    prefetchable: { base: 0x4004000000, size: 64MiB }
-memory:
-  - { base: 0, size: 64MiB }
-table:
-  - { virtualSlot: 0, box: b1, slot: 3, path: p0, generation: 7 }
-`;
-
-const BOX = `box: b1
-certificates: { ca: ca.pem, cert: b.pem, key: b-key.pem }
-listen: ["127.0.0.1:7001", "[::1]:7002"]
-devices:
-  - { slot: 3, kind: accel, memory: 64MiB, tags: 140 }
-table:
-  - { slot: 3, host: h1, path: p0, generation: 7 }
-`;
-
-function written(text: string): string {
-  const file = path.join(folder, 'config.yaml');
-  writeFileSync(file, text);
-  return file;
-}
-
-/** The message about `text`, without the name of the file. */
-function complaint(read: (file: string) => unknown, text: string): string {
-  const file = written(text);
-  try {
-    read(file);
-  } catch (error) {
-    expect(error).toBeInstanceOf(DxpuError);
-    return (error as DxpuError).message.replaceAll(`${file}:`, '');
-  }
-  throw new Error('nothing was wrong');
-}
-
-const hostComplaint = (from: string, to: string): string => {
-  expect(HOST).toContain(from);
-  return complaint(readHostConfig, HOST.replace(from, to));
-};
-const boxComplaint = (from: string, to: string): string => {
-  expect(BOX).toContain(from);
-  return complaint(readBoxConfig, BOX.replace(from, to));
-};
+const hostComplaint = (from: string, to: string): string =>
+  complaint(readHostConfig, changed(HOST, from, to));
+const boxComplaint = (from: string, to: string): string =>
+  complaint(readBoxConfig, changed(BOX, from, to));
 
 describe('a host configuration', () => {
   it('becomes rows whose bus and windows are those of the slot', () => {
@@ -134,7 +83,7 @@ describe('a host configuration', () => {
   });
 
   it('shows every problem, in the order of the file', () => {
-    const text = HOST.replace('secondaryBus: 1', 'secondaryBus: 0').replace('port', 'port');
+    const text = HOST.replace('secondaryBus: 1', 'secondaryBus: 0');
     const lines = complaint(readHostConfig, text.replace('generation: 7', 'generation: -1'));
     expect(lines.split('\n').map((line) => line.split(':')[0])).toEqual(['7', '17']);
   });
@@ -335,142 +284,6 @@ describe('a configuration with a manager', () => {
     const before = readHostConfig(written(HOST));
     expect(complaint((file) => readHostConfig(file, before), withManager(HOST))).toBe(
       '2:10: manager: whether there is a manager is settled at the start: restart the process',
-    );
-  });
-});
-
-describe('a box configuration', () => {
-  it('becomes rows and devices', () => {
-    const config = readBoxConfig(written(BOX));
-    expect(config.rows).toEqual([
-      { slot: 3, valid: true, used: true, host: 'h1', path: 'p0', generation: 7 },
-    ]);
-    expect(config.listen).toEqual([
-      { host: '127.0.0.1', port: 7001 },
-      { host: '::1', port: 7002 },
-    ]);
-    expect(config.devices[0]?.options).toMatchObject({ memoryBytes: 67_108_864, tags: 140 });
-    expect(config.devices[0]?.options.uuid).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-    expect(readBoxConfig(written(BOX)).devices[0]?.options.uuid).toBe(
-      config.devices[0]?.options.uuid,
-    );
-  });
-
-  it('has displays, with the options of their kind', () => {
-    const file = written(
-      BOX.replace(
-        'kind: accel, memory: 64MiB, tags: 140',
-        'kind: virtio-gpu, width: 800, height: 600, tags: 140',
-      ),
-    );
-    const [gpu] = readBoxConfig(file).devices;
-    expect(gpu).toMatchObject({
-      kind: 'virtio-gpu',
-      options: { memoryBytes: 67_108_864, width: 800, height: 600, tags: 140 },
-    });
-    const bochs = BOX.replace('kind: accel, memory: 64MiB, tags: 140', 'kind: bochs-display');
-    const [display] = readBoxConfig(written(bochs)).devices;
-    expect(display).toMatchObject({ kind: 'bochs-display', options: { memoryBytes: 16_777_216 } });
-  });
-
-  it('has devices of other processes, at a socket beside the file', () => {
-    const remote = BOX.replace(
-      'kind: accel, memory: 64MiB, tags: 140',
-      'kind: vfio-user, socket: run/nvme.sock',
-    );
-    const file = written(remote);
-    const [device] = readBoxConfig(file).devices;
-    expect(device).toMatchObject({
-      kind: 'vfio-user',
-      options: { path: path.join(path.dirname(file), 'run/nvme.sock') },
-    });
-    expect(device?.options.uuid).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-  });
-
-  it.each([
-    [
-      'kind: accel',
-      'kind: acel',
-      '5:22: devices[0].kind: must be one of accel, virtio-gpu, bochs-display, vfio-user, not "acel"',
-    ],
-    [
-      'kind: accel, memory: 64MiB, tags: 140',
-      'kind: vfio-user',
-      'devices[0].socket: is missing: where another process serves the device',
-    ],
-    [
-      'kind: accel, memory: 64MiB, tags: 140',
-      'kind: vfio-user, socket: a.sock, memory: 64MiB',
-      'devices[0].memory: is of no use to kind vfio-user; it belongs to accel, virtio-gpu and bochs-display',
-    ],
-    ['tags: 140', 'socket: a.sock', 'devices[0].socket: is of no use to kind accel'],
-    ['tags: 140', "socket: ''", 'devices[0].socket: must not be empty'],
-    ['tags: 140', "model: ''", 'devices[0].model: must not be empty'],
-    ['tags: 140', `model: ${'a'.repeat(33)}`, 'devices[0].model: must have at most 32 characters'],
-    [
-      'kind: accel, memory: 64MiB, tags: 140',
-      `kind: vfio-user, socket: /${'a'.repeat(107)}`,
-      'has 108 bytes; the system allows 107',
-    ],
-    [
-      '{ slot: 3, kind: accel, memory: 64MiB, tags: 140',
-      '{ slot: 4, kind: vfio-user, socket: ./a.sock }\n  - { slot: 3, kind: vfio-user, socket: a.sock',
-      'is twice: slot 4 has it already',
-    ],
-    [
-      'kind: accel',
-      'kind: bochs-display',
-      'devices[0].tags: is of no use to kind bochs-display; it belongs to accel and virtio-gpu',
-    ],
-    [
-      'kind: accel, memory: 64MiB, tags: 140',
-      'kind: bochs-display, memory: 512MiB',
-      'devices[0].memory: must be a power of two from 4MiB to 256MiB for a bochs-display',
-    ],
-    [
-      'memory: 64MiB, tags: 140',
-      'width: 1024',
-      'devices[0].width: is of no use to kind accel; it belongs to virtio-gpu and bochs-display',
-    ],
-    [
-      'kind: accel, memory: 64MiB',
-      'kind: virtio-gpu, memory: 2MiB',
-      'devices[0].memory: 1024 x 768 pixels need 3145728 bytes of memory',
-    ],
-    [
-      'memory: 64MiB',
-      'memory: 63MiB',
-      'devices[0].memory: must be a power of two from 1MiB to 2GiB',
-    ],
-    ['tags: 140', 'tags: 1000', 'devices[0].tags: must be a whole number from 1 to 768'],
-    ['- { slot: 3, host', '- { slot: 4, host', 'table[0].slot: there is no device in slot 4'],
-    [
-      '"127.0.0.1:7001"',
-      '"127.0.0.1:70000"',
-      '3:10: listen[0]: "127.0.0.1:70000" is not an address',
-    ],
-    ['listen: ["127.0.0.1:7001", "[::1]:7002"]', 'listen: []', 'needs at least one address'],
-    ['listen: ["127.0.0.1:7001", "[::1]:7002"]', 'liston: []', 'did you mean listen?'],
-  ])('with %j changed to %j says %j', (from, to, message) => {
-    expect(boxComplaint(from, to)).toContain(message);
-  });
-
-  it('with one slot in two rows shows the second, and names the line of the first', () => {
-    const row = '  - { slot: 3, host: h1, path: p0, generation: 7 }\n';
-    expect(complaint(readBoxConfig, `${BOX}${row}`)).toBe(
-      '8:13: table[1].slot: slot 3 is twice: line 7 has it already',
-    );
-  });
-
-  it('reloaded with a row of a new device says that this takes a restart', () => {
-    const before = readBoxConfig(written(BOX));
-    const text = BOX.replace('table:\n', '  - { slot: 4, kind: accel }\ntable:\n');
-    const row = '  - { slot: 4, host: h1, path: p0, generation: 8 }\n';
-    const again = (file: string): unknown => readBoxConfig(file, before);
-    expect(() => again(written(text))).not.toThrow();
-    expect(complaint(again, `${text}${row}`)).toBe(
-      '9:13: table[1].slot: the device of slot 4 is not one the box was started with: restart ' +
-        'the box (dxpu stop --process box-b1, then dxpu box)',
     );
   });
 });

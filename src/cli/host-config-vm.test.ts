@@ -1,15 +1,14 @@
 /** A host whose functions a VM uses. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { DxpuError } from '#base/errors';
+import { configTexts } from '#testkit/config-text';
 import { readHostConfig, type VmOfHost } from './host-config.ts';
 import { runHost } from './host-process.ts';
 import { UsageError } from './output.ts';
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-config-vm-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const { folder, written, complaint: ofText, remove } = configTexts();
+afterAll(remove);
 
 const HOST = `host: h1
 certificates: { ca: ca.pem, cert: h.pem, key: h-key.pem }
@@ -28,27 +27,15 @@ const SLOTS = `slots:
 const MEMORY = 'memory: [{ base: 0, size: 64MiB }]\n';
 const GIVEN: VmOfHost = { qmp: '/run/other.qmp', rootPorts: ['a', 'b', 'c'] };
 
-function written(text: string): string {
-  const file = path.join(folder, 'config.yaml');
-  writeFileSync(file, text);
-  return file;
-}
-
-function complaint(text: string, given?: VmOfHost): string {
-  const file = written(text);
-  try {
-    readHostConfig(file, undefined, given);
-  } catch (error) {
-    expect(error).toBeInstanceOf(DxpuError);
-    return (error as DxpuError).message.replaceAll(`${file}:`, '');
-  }
-  throw new Error('nothing was wrong');
-}
+const complaint = (text: string): string => ofText(readHostConfig, text);
 
 describe('a host with a VM', () => {
   it('has a slot for each root port, with nothing known of it, and no memory', () => {
     const config = readHostConfig(written(HOST + VM));
-    expect(config.vm).toEqual({ qmp: path.join(folder, 'run/vm.qmp'), rootPorts: ['rp0', 'rp1'] });
+    expect(config.vm).toEqual({
+      qmp: path.join(folder, 'run/vm.qmp'),
+      rootPorts: ['rp0', 'rp1'],
+    });
     expect(config.softHost.memory).toEqual([]);
     const port = {
       nonPrefetchableBase: 2 ** 20,
