@@ -8,16 +8,6 @@ import { shortened } from './config-file.ts';
 import { parseDuration, parseSize } from './quantity.ts';
 
 const MIB = 2 ** 20;
-/** Of an address of a unix socket on Linux (unix(7)), without the NUL at its end. */
-const MAX_SOCKET_PATH_BYTES = 107;
-
-/** What is wrong with the path of a unix socket, if anything. */
-export function socketPathProblem(file: string): string | undefined {
-  const bytes = Buffer.byteLength(file);
-  return bytes > MAX_SOCKET_PATH_BYTES
-    ? `${file} has ${bytes} bytes; the system allows ${MAX_SOCKET_PATH_BYTES}`
-    : undefined;
-}
 
 /** A group of fields in which a mistyped name is an error that names the likely one. */
 export function fields<S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> {

@@ -5,6 +5,7 @@ import type { RemoteChoice } from '#agent/daemon/box-devices';
 import { DEVICE_KINDS, type DeviceKind, type ModelChoice } from '#devices/device-models';
 import type { ConfigFile, ConfigProblem } from './config-file.ts';
 import * as schema from './config-schema.ts';
+import { socketPathProblem } from './socket-path.ts';
 
 const MIB = 2 ** 20;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -110,7 +111,7 @@ function checkSocket(
     return [{ path: ['devices', index, 'socket'], message }];
   }
   const file = source.pathOf(device.socket);
-  const tooLong = schema.socketPathProblem(file);
+  const tooLong = socketPathProblem(file);
   if (tooLong !== undefined) {
     return [{ path: ['devices', index, 'socket'], message: tooLong }];
   }

@@ -6,7 +6,7 @@ import type { EmulationWatch } from '#emulator/emulate';
 import type { EmulatedDevice } from '#emulator/emulated-system';
 import type { Microbench, MicrobenchRow } from '#emulator/microbench';
 import { count } from '#report/figures';
-import type { LinkProfile } from '#pcie/link-profile';
+import { type LinkProfile, roundTripNs } from '#pcie/link-profile';
 import type { Timeline } from '#trace/timeline';
 import type { EmulatedCapture } from './emulated-capture.ts';
 import type { OnStep } from './job-worker.ts';
@@ -135,28 +135,14 @@ function watchOf(
   };
 }
 
-/** Points of a curve. */
-const POINTS = 24;
-
 async function estimatesOf(
   timeline: Timeline,
-  { asked, curve }: TraceJob,
+  { asked: { link, sharing }, curve: isDrawn }: TraceJob,
 ): Promise<ModelEstimates> {
-  const { termsOf, withAddedRtt } = await import('#perfmodel/terms');
-  const { WorkloadModel } = await import('#perfmodel/workload-model');
-  const { link, sharing } = asked;
-  const model = new WorkloadModel(timeline);
-  const terms = termsOf(link, { sharing });
-  const at = (addedRttNs: number): Omit<ModelEstimates, 'curve'> => ({
-    additiveOverheadPct: model.additiveOverheadPct(withAddedRtt(terms, addedRttNs)),
-    replayOverheadPct: model.replayOverheadPct(withAddedRtt(terms, addedRttNs)),
-  });
-  if (!curve) return at(link.addedRttNs);
-  // From the native round trip to well past the link's own.
-  const mostNs = 1.6 * link.addedRttNs + 0.6 * link.nativeRttNs;
-  const points = Array.from({ length: POINTS }, (_, index) => (index * mostNs) / (POINTS - 1));
-  return {
-    ...at(link.addedRttNs),
-    curve: points.map((addedNs) => ({ rttNs: link.nativeRttNs + addedNs, ...at(addedNs) })),
-  };
+  const { overheadCurve } = await import('#perfmodel/predict');
+  const { curveRttsNs } = await import('#perfmodel/curve');
+  const rttsNs = [roundTripNs(link), ...(isDrawn ? curveRttsNs(link) : [])];
+  const [own, ...curve] = overheadCurve(timeline, link, rttsNs, { sharing });
+  const { additiveOverheadPct = null, replayOverheadPct = null } = own ?? {};
+  return { additiveOverheadPct, replayOverheadPct, ...(isDrawn ? { curve } : {}) };
 }

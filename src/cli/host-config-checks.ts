@@ -1,7 +1,7 @@
 /** Checks of a host's configuration across its fields: windows, memory, what a running host keeps. */
 import { INTERRUPT_BASE, INTERRUPT_LIMIT } from '#fabric/host-table';
 import type { FieldPath } from './config-file.ts';
-import { socketPathProblem } from './config-schema.ts';
+import { socketPathProblem } from './socket-path.ts';
 
 /** Above this a single array of bytes cannot be had everywhere. */
 const MAX_MEMORY_BYTES = 2 ** 32;
@@ -87,17 +87,22 @@ export function checkVm(
   complain: (at: FieldPath, message: string) => void,
 ): void {
   const at = (...rest: (string | number)[]): FieldPath =>
-    source === undefined ? [] : ['vm', 'rootPorts', ...rest];
+    source === undefined ? [] : ['vm', ...rest];
   const tooLong = socketPathProblem(qmp);
-  if (tooLong !== undefined)
-    complain(source === undefined ? [] : ['vm', 'qmp'], `QMP socket: ${tooLong}`);
-  if (rootPorts.length === 0) complain(at(), 'needs at least one root port');
+  if (tooLong !== undefined) complain(at('qmp'), `QMP socket: ${tooLong}`);
+  if (rootPorts.length === 0) complain(at('rootPorts'), 'needs at least one root port');
   if (rootPorts.length > MAX_SLOTS) {
-    complain(at(), `a host has room for ${MAX_SLOTS} virtual slots, not ${rootPorts.length}`);
+    complain(
+      at('rootPorts'),
+      `a host has room for ${MAX_SLOTS} virtual slots, not ${rootPorts.length}`,
+    );
   }
   for (const [index, name] of rootPorts.entries()) {
     if (rootPorts.indexOf(name) === index) continue;
-    complain(at(index), `root port ${name} is twice; each virtual slot needs one of its own`);
+    complain(
+      at('rootPorts', index),
+      `root port ${name} is twice; each virtual slot needs one of its own`,
+    );
   }
   for (const field of ['slots', 'memory']) {
     if (source?.has([field]) === true) {

@@ -9,9 +9,7 @@ import { DxpuError } from '#base/errors';
 import { errnoReason, makeFolder } from '#base/make-folder';
 import type { Identity } from '#identity/identity';
 import { UsageError } from './output.ts';
-
-/** sun_path has 108 bytes with its end mark on Linux, 104 elsewhere. */
-const MAX_SOCKET_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
+import { socketPathProblem } from './socket-path.ts';
 
 /**
  * The folder of `--state`, or $DXPU_STATE, or ~/.local/state/dxpu; a variable that is empty is not set.
@@ -53,15 +51,12 @@ export function socketOf(folder: string, name: string): string {
 
 /** `file`. Fails when it is longer than the path of a socket may be. */
 export function fittingSocket(file: string): string {
-  const bytes = Buffer.byteLength(file);
-  if (bytes > MAX_SOCKET_PATH_BYTES) {
-    throw new DxpuError(
-      'invalid_argument',
-      `the socket path ${file} has ${bytes} bytes, the system allows ${MAX_SOCKET_PATH_BYTES}: ` +
-        'choose a shorter folder with --state',
-    );
-  }
-  return file;
+  const problem = socketPathProblem(file);
+  if (problem === undefined) return file;
+  throw new DxpuError(
+    'invalid_argument',
+    `the socket path ${problem}: choose a shorter folder with --state`,
+  );
 }
 
 /** In the order in which they are shown. */

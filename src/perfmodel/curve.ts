@@ -6,13 +6,13 @@ import type { Budget } from './prediction.ts';
 const POINTS = 24;
 
 /**
- * Whole round trips from the native one to past the link's own and, where that is not much farther, to
- * where the budget is used up. The curve is convex and piecewise linear between them.
+ * Whole round trips from the native one to past the link's own and, where that is known and not much
+ * farther, to where the budget is used up. The curve is convex and piecewise linear between them.
  */
 export function curveRttsNs(
   link: LinkProfile,
-  budgets: readonly Budget[],
-  budgetPct: number,
+  budgets: readonly Budget[] = [],
+  budgetPct = 0,
 ): number[] {
   const own = roundTripNs(link);
   const budget = budgets.find(({ overheadPct }) => overheadPct === budgetPct);
