@@ -58,8 +58,23 @@ export class LoggedProcess {
       if (end !== undefined) throw this.failure(end);
       return seen;
     });
-    if (found === undefined) throw this.late();
+    if (found === undefined) throw this.#late();
     return found;
+  }
+
+  /** Resolves once one of `ours` tells that it serves. Fails with its last words when it ends before. */
+  untilTold(withinMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(this.#late()), withinMs);
+      this.child.once('message', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      void this.ended.then((how) => {
+        clearTimeout(timer);
+        reject(this.failure(how));
+      });
+    });
   }
 
   /** It ended when it should not: with what it said last. */
@@ -68,7 +83,7 @@ export class LoggedProcess {
   }
 
   /** It does not serve in time. */
-  late(): DxpuError {
+  #late(): DxpuError {
     return this.#error('deadline_exceeded', `does not get ready; it logs to ${this.logFile}`);
   }
 

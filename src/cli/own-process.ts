@@ -26,18 +26,7 @@ export class OwnProcess {
 
   /** Resolves once it serves; rejects when it ends before, with what it said last. */
   ready(): Promise<void> {
-    const { child, ended } = this.#process;
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(this.#process.late()), READY_WITHIN_MS);
-      child.once('message', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-      void ended.then((how) => {
-        clearTimeout(timer);
-        reject(this.#process.failure(how));
-      });
-    });
+    return this.#process.untilTold(READY_WITHIN_MS);
   }
 
   /**

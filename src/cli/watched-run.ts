@@ -77,3 +77,34 @@ export async function runWatched<R>(
   }
   return signalled;
 }
+
+export interface WholeRun<R> extends Omit<WatchedRun<R>, 'onOutcome'> {
+  /** In the order of the jobs, up to the first that fails. */
+  readonly onResult: (result: R) => void;
+}
+
+export interface WholeEnd {
+  readonly failure: Error | undefined;
+  readonly signalled: EndSignal | undefined;
+}
+
+/** The same of jobs that are one thing together: the first that fails stops the others. */
+export async function runWhole<R>(
+  jobs: readonly unknown[],
+  { onResult, ...run }: WholeRun<R>,
+): Promise<WholeEnd> {
+  let failure: Error | undefined;
+  const signalled = await runWatched<R>(jobs, {
+    ...run,
+    onOutcome: (_job, outcome, stop) => {
+      if (failure !== undefined) return;
+      if ('result' in outcome) {
+        onResult(outcome.result);
+        return;
+      }
+      failure = outcome.error;
+      stop();
+    },
+  });
+  return { failure, signalled };
+}

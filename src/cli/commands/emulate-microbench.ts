@@ -9,7 +9,7 @@ import { printNote, UsageError } from '../output.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { type AnswerFormat, version } from '../program-options.ts';
 import { formatDuration } from '../quantity.ts';
-import { EXIT_SIGNALS, runWatched } from '../watched-run.ts';
+import { EXIT_SIGNALS, runWhole } from '../watched-run.ts';
 import type { WorkerLike } from '../worker-pool.ts';
 import { deviceOf, type DeviceOptions, newWorker } from './emulate.ts';
 
@@ -41,16 +41,12 @@ export async function emulateMicrobench(
     (rttNs): MicrobenchJob => ({ kind, profile, device, rttNs }),
   );
   const rows: MicrobenchRow[] = [];
-  let failure: Error | undefined;
-  const signalled = await runWatched<EmulateResult>(jobs, {
+  const { failure, signalled } = await runWhole<EmulateResult>(jobs, {
     start: startWorker,
     nameOf: (job) => formatDuration(jobs[job]?.rttNs ?? 0),
     isWatched: process.stderr.isTTY,
-    onOutcome: (_job, outcome, stop) => {
-      if ('error' in outcome) {
-        failure ??= outcome.error;
-        stop();
-      } else if ('rows' in outcome.result) rows.push(...outcome.result.rows);
+    onResult: (result) => {
+      if ('rows' in result) rows.push(...result.rows);
     },
   });
   if (failure !== undefined) throw failure;

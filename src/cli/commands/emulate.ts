@@ -14,7 +14,7 @@ import { ownFile } from '../own-file.ts';
 import { type LinkOptions, linksOf } from '../predict-links.ts';
 import { type AnswerFormat, version } from '../program-options.ts';
 import { traceName, traceSources } from '../trace-source.ts';
-import { type EndSignal, EXIT_SIGNALS, runWatched } from '../watched-run.ts';
+import { EXIT_SIGNALS, runWhole, type WholeEnd } from '../watched-run.ts';
 import { checkTarget, dropPending, keepPending } from '../whole-file.ts';
 import type { WorkerLike } from '../worker-pool.ts';
 
@@ -53,22 +53,17 @@ export async function emulate(
   // A reader of stdout that goes away ends the process.
   process.on('exit', drop);
   const written: TraceResult['files'][number][] = [];
-  let failure: Error | undefined;
-  let signalled: EndSignal | undefined;
+  let ended: WholeEnd;
   try {
-    signalled = await runWatched<EmulateResult>(jobs, {
+    ended = await runWhole<EmulateResult>(jobs, {
       start: startWorker,
       nameOf: (job) => nameOf(jobs, job),
       isWatched: process.stderr.isTTY,
-      onOutcome: (_job, outcome, stop) => {
-        if ('error' in outcome) {
-          failure ??= outcome.error;
-          stop();
-        } else if ('answer' in outcome.result && failure === undefined) {
-          answers.push(outcome.result.answer);
-          written.push(...outcome.result.files);
-          printer.add(outcome.result.answer);
-        }
+      onResult: (result) => {
+        if (!('answer' in result)) return;
+        answers.push(result.answer);
+        written.push(...result.files);
+        printer.add(result.answer);
       },
     });
     for (const { file: name, note } of written) {
@@ -80,6 +75,7 @@ export async function emulate(
     drop();
   }
   await printer.end();
+  const { failure, signalled } = ended;
   if (failure !== undefined) throw failure;
   if (signalled !== undefined) {
     printNote(`dxpu: interrupted; ${answers.length} of ${jobs.length} were done`);

@@ -10,7 +10,7 @@ import { checkLines, printAnswer, writeAnswer } from '../simulate-answer.ts';
 import { listFiles, type ListOptions, needsOf, readLists } from '../simulate-lists.ts';
 import { constantsOf, planOf, type StudyOptions, studyId } from '../simulate-study.ts';
 import type { SimulateWorkerData } from '../simulate-worker.ts';
-import { EXIT_SIGNALS, runWatched, tellsProgress } from '../watched-run.ts';
+import { EXIT_SIGNALS, runWhole, tellsProgress } from '../watched-run.ts';
 import type { WorkerLike } from '../worker-pool.ts';
 
 export interface SimulateCommandOptions extends ListOptions, StudyOptions, FileOptions {
@@ -37,17 +37,13 @@ export async function simulate(
   const mine = shard === undefined ? units : inShard(units, shard);
   const runs: SimulateRun[] = [];
   const fewest: FewestRow[] = [];
-  let failure: Error | undefined;
-  const signalled = await runWatched<UnitResult>(mine, {
+  const { failure, signalled } = await runWhole<UnitResult>(mine, {
     start: () => startWorker({ lists, constants }),
     nameOf: (job) => unitName(mine[job]),
     isWatched: tellsProgress(options.example === true, output),
-    onOutcome: (_job, outcome, stop) => {
-      if ('error' in outcome) {
-        failure ??= outcome.error;
-        stop();
-      } else if ('run' in outcome.result) runs.push(outcome.result.run);
-      else fewest.push(outcome.result.fewest);
+    onResult: (result) => {
+      if ('run' in result) runs.push(result.run);
+      else fewest.push(result.fewest);
     },
   });
   if (failure !== undefined) throw failure;

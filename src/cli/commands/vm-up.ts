@@ -66,7 +66,7 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
     const qemu = {
       name: `qemu-${files.id}`,
       started: !isRunning,
-      pid: await vm.pid(),
+      pid: await vm.start(),
       log: files.qemuLog,
     };
     started = [...pool.processes, qemu, await startProxy(state, files, vm.record)];
@@ -78,13 +78,13 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
 
 interface Vm {
   readonly record: VmRecord;
-  /** Of its QEMU, which is started if it does not run. */
-  readonly pid: () => Promise<number>;
+  /** Starts its QEMU unless it runs; its process number. */
+  readonly start: () => Promise<number>;
 }
 
 function runningVm(files: VmFiles): Vm {
   const record = readRecord(files);
-  if (record !== undefined) return { record, pid: async () => vmPid(files) ?? 0 };
+  if (record !== undefined) return { record, start: async () => vmPid(files) ?? 0 };
   throw new DxpuError(
     'failed_precondition',
     `a VM runs in ${files.folder} without its record: end it with dxpu vm down --host ${files.id}`,
@@ -157,12 +157,12 @@ async function prepareVm(state: string, files: VmFiles, options: VmUpOptions): P
     cpus: options.cpus,
     ports: ports.map(({ id }) => id),
   };
-  const pid = async (): Promise<number> => {
+  const start = async (): Promise<number> => {
     // Before it runs: whoever finds it running finds what it was started with.
     writeFileSync(files.record, `${JSON.stringify(record)}\n`, { mode: 0o600 });
     return await startVm(files, qemu, qemuArguments(vm));
   };
-  return { record, pid };
+  return { record, start };
 }
 
 function fileThere(file: string): string {

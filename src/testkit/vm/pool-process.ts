@@ -2,10 +2,10 @@
 import { fileURLToPath } from 'node:url';
 import { LoggedProcess } from '#cli/logged-process';
 import { configFile, logFile } from '#cli/pool-folder';
+import { READY_WITHIN_MS } from '#cli/pool-process';
 import { type ProcessKind, socketOf } from '#cli/state-folder';
 
 export const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
-const READY_WITHIN_MS = 30_000;
 
 export class PoolProcess {
   /** As `host-vm1`. */
@@ -35,16 +35,7 @@ export class PoolProcess {
 
   /** Resolves once it serves; fails where it ends before. */
   ready(): Promise<void> {
-    const { child, ended } = this.#process;
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(this.#process.late()), READY_WITHIN_MS);
-      timer.unref();
-      child.once('message', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-      void ended.then((how) => reject(this.#process.failure(how)));
-    });
+    return this.#process.untilTold(READY_WITHIN_MS);
   }
 
   async kill(): Promise<void> {
