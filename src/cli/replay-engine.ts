@@ -8,7 +8,7 @@
  * it did after the capture had ended.
  */
 import type { Nanos } from '#base/units';
-import { completeWithoutData } from '#pcie/completion';
+import { completeWithoutData, isLastCompletion } from '#pcie/completion';
 import type { Device } from '#pcie/device';
 import { CompletionStatus, resetTlp, Tlp, TlpKind } from '#pcie/tlp';
 import { decodeTlp, encodedTlpBytes, encodeTlp, TlpDecode } from '#pcie/tlp-codec';
@@ -22,7 +22,6 @@ import {
   type Exchange,
   indexCapture,
   isCompletion,
-  isLastCompletion,
   isNonPosted,
   isPosted,
   requestKey,

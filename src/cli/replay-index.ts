@@ -17,7 +17,7 @@ import {
   FlowClass,
   CompletionStatus,
 } from '#pcie/tlp';
-import { requestByteCount } from '#pcie/completion';
+import { answeredBytes, isLastCompletion, requestByteCount } from '#pcie/completion';
 import { decodeTlp, TlpDecode } from '#pcie/tlp-codec';
 
 export interface CapturedPacket {
@@ -95,17 +95,6 @@ export function isPosted(tlp: Tlp): boolean {
 
 function isMemoryWrite(tlp: Tlp): boolean {
   return tlp.kind === TlpKind.MWr32 || tlp.kind === TlpKind.MWr64;
-}
-
-/** Whether nothing of the request remains after this completion (2.3.1.1). */
-export function isLastCompletion(tlp: Tlp): boolean {
-  if (tlp.kind === TlpKind.Cpl || tlp.status !== CompletionStatus.SC) return true;
-  return tlp.byteCount <= answeredBytes(tlp);
-}
-
-/** Bytes of its request that a completion with data has, as long as more remain. */
-function answeredBytes(tlp: Tlp): number {
-  return tlp.payloadBytes - (tlp.lowerAddress & 3);
 }
 
 export function indexCapture(packets: readonly CapturedPacket[]): CaptureIndex {

@@ -7,8 +7,9 @@ import type { Nanos } from '#base/units';
 import { type LinkTap, TapDirection } from '#fabric/link-options';
 import { TLP_FRAMING_BYTES } from '#pcie/bandwidth';
 import type { Device } from '#pcie/device';
+import { isLastCompletion, isMemoryRead } from '#pcie/completion';
 import { DeviceTap } from '#pcie/device-tap';
-import { FlowClass, flowClassOf, type Tlp, TlpKind } from '#pcie/tlp';
+import { FlowClass, flowClassOf, type Tlp, type TlpKind } from '#pcie/tlp';
 import { encodedTlpBytes } from '#pcie/tlp-codec';
 import { BurstTrack, TLP_SORT, type TlpSort } from './burst-track.ts';
 import { LinkLoad } from './link-load.ts';
@@ -90,7 +91,7 @@ function sortOf(kind: TlpKind): TlpSort {
     case FlowClass.POSTED:
       return TLP_SORT.write;
     default:
-      return kind === TlpKind.MRd32 || kind === TlpKind.MRd64 ? TLP_SORT.read : TLP_SORT.other;
+      return isMemoryRead(kind) ? TLP_SORT.read : TLP_SORT.other;
   }
 }
 
@@ -105,7 +106,7 @@ class LoggedDevice extends DeviceTap {
 
   override send(now: Nanos, tlp: Tlp): void {
     this.#log.sent(now, tlp);
-    if (tlp.kind === TlpKind.MRd32 || tlp.kind === TlpKind.MRd64) {
+    if (isMemoryRead(tlp.kind)) {
       this.#open += 1;
       this.#log.reads(now, this.#open);
     }
@@ -114,13 +115,9 @@ class LoggedDevice extends DeviceTap {
 
   override receive(now: Nanos, tlp: Tlp): void {
     this.#log.received(now, tlp);
-    if (tlp.kind === TlpKind.CplD || tlp.kind === TlpKind.Cpl) {
-      // The last of a request brings all that remains of it; an error ends it too.
-      const bytes = tlp.payloadBytes - (tlp.lowerAddress & 3);
-      if (tlp.kind === TlpKind.Cpl || tlp.byteCount <= bytes) {
-        this.#open -= 1;
-        this.#log.reads(now, this.#open);
-      }
+    if (flowClassOf(tlp.kind) === FlowClass.COMPLETION && isLastCompletion(tlp)) {
+      this.#open -= 1;
+      this.#log.reads(now, this.#open);
     }
     super.receive(now, tlp);
   }

@@ -16,6 +16,7 @@ import {
   completeWithData,
   completeWithoutData,
   firstByteAddress,
+  isMemoryRead,
   requestByteCount,
 } from '#pcie/completion';
 import type { Device, DevicePort } from '#pcie/device';
@@ -127,8 +128,9 @@ export class NativeRoot implements DownstreamFabric, DevicePort {
   }
 
   #read(now: Nanos, tlp: Tlp): void {
-    const isRead = tlp.kind === TlpKind.MRd32 || tlp.kind === TlpKind.MRd64;
-    const region = isRead ? this.#regionOf(tlpAddress(tlp), 4 * tlp.lengthDw) : undefined;
+    const region = isMemoryRead(tlp.kind)
+      ? this.#regionOf(tlpAddress(tlp), 4 * tlp.lengthDw)
+      : undefined;
     const out = this.#scratch.borrow();
     if (region === undefined) {
       completeWithoutData(out, tlp, ROOT_BDF, CompletionStatus.UR);

@@ -3,6 +3,7 @@
  * reads are outstanding over time. It changes nothing and takes no time.
  */
 import type { Nanos } from '#base/units';
+import { isLastCompletion, isMemoryRead } from '#pcie/completion';
 import { DeviceTap } from '#pcie/device-tap';
 import { type Tlp, TLP_KIND_NAMES, TlpKind } from '#pcie/tlp';
 import { encodedTlpBytes } from '#pcie/tlp-codec';
@@ -103,7 +104,7 @@ export class TlpProbe extends DeviceTap {
 
   override send(now: Nanos, tlp: Tlp): void {
     this.#up.count(tlp);
-    if (tlp.kind === TlpKind.MRd32 || tlp.kind === TlpKind.MRd64) {
+    if (isMemoryRead(tlp.kind)) {
       this.#pass(now);
       this.#bytesAsked += 4 * tlp.lengthDw;
       this.#open += 1;
@@ -118,9 +119,7 @@ export class TlpProbe extends DeviceTap {
     this.#down.count(tlp);
     if (tlp.kind === TlpKind.CplD || tlp.kind === TlpKind.Cpl) {
       this.#bytesAnswered += tlp.payloadBytes;
-      // The last of a request brings all that remains of it; an error ends it too.
-      const bytes = tlp.payloadBytes - (tlp.lowerAddress & 3);
-      if (tlp.kind === TlpKind.Cpl || tlp.byteCount <= bytes) {
+      if (isLastCompletion(tlp)) {
         this.#pass(now);
         this.#open -= 1;
         this.#answered += 1;

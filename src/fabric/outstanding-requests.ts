@@ -6,7 +6,7 @@
  * Records are pooled; one handed out lives until the next call.
  */
 import { assert } from '#base/assert';
-import { firstByteAddress, requestByteCount, setCompletion } from '#pcie/completion';
+import { firstByteAddress, isMemoryRead, requestByteCount, setCompletion } from '#pcie/completion';
 import { CompletionStatus, type Tlp, TlpKind } from '#pcie/tlp';
 
 /** What a completion means for its request. */
@@ -168,10 +168,6 @@ export class OutstandingRequests {
     assert(before !== undefined, 'a request is in the chain of its tag');
     before.next = next;
   }
-}
-
-function isMemoryRead(kind: TlpKind): boolean {
-  return kind === TlpKind.MRd32 || kind === TlpKind.MRd64;
 }
 
 function isConfig(kind: TlpKind): boolean {

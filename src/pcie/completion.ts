@@ -8,7 +8,7 @@ import { ATTR_ID_BASED_ORDERING, CompletionStatus, TlpKind, type Tlp } from './t
 const LOWEST = [0, 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0];
 const HIGHEST = [0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3];
 
-function isMemoryRead(kind: TlpKind): boolean {
+export function isMemoryRead(kind: TlpKind): boolean {
   return kind === TlpKind.MRd32 || kind === TlpKind.MRd64;
 }
 
@@ -87,6 +87,18 @@ const NO_HOLE = Array.from({ length: 16 }, (_, be) => {
   const sum = be + (be & -be);
   return (sum & (sum - 1)) === 0;
 });
+
+/** Whether nothing of its request remains after this completion (2.3.1.1). */
+export function isLastCompletion(completion: Tlp): boolean {
+  const { kind, status, byteCount } = completion;
+  if (kind === TlpKind.Cpl || status !== CompletionStatus.SC) return true;
+  return byteCount <= answeredBytes(completion);
+}
+
+/** Bytes of its request that a completion with data has, as long as more remain. */
+export function answeredBytes({ payloadBytes, lowerAddress }: Tlp): number {
+  return payloadBytes - (lowerAddress & 3);
+}
 
 /**
  * Makes `out` a completion without data (`Cpl`) of the given transaction. Byte count and lower address

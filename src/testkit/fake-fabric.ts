@@ -10,6 +10,7 @@ import {
   completeWithData,
   completeWithoutData,
   firstByteAddress,
+  isLastCompletion,
   requestByteCount,
 } from '#pcie/completion';
 import type { Device, DevicePort } from '#pcie/device';
@@ -247,11 +248,6 @@ export function isByteEnabled(tlp: Tlp, index: number): boolean {
   const dw = index >>> 2;
   const enables = dw === 0 ? tlp.firstBe : dw === tlp.lengthDw - 1 ? tlp.lastBe : 15;
   return (enables & (1 << (index & 3))) !== 0;
-}
-
-function isLastCompletion(tlp: Tlp): boolean {
-  if (tlp.status !== CompletionStatus.SC || tlp.kind === TlpKind.Cpl) return true;
-  return tlp.payloadBytes - (tlp.lowerAddress & 3) >= tlp.byteCount;
 }
 
 /** Through the codec, which refuses what is not a TLP, so that nothing else can pass. */
