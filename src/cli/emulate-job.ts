@@ -57,7 +57,9 @@ export async function runEmulateJob(
   try {
     return { rows: microbench(kind, profile, [rttNs], device) };
   } catch (thrown) {
-    throw withTraceName(`${kind} at ${formatDuration(rttNs)}`, DxpuError.from(thrown));
+    const { code, message, details, cause } = DxpuError.from(thrown);
+    const where = `${kind} at ${formatDuration(rttNs)}`;
+    throw new DxpuError(code, `${where}: ${message}`, { details, cause });
   }
 }
 
