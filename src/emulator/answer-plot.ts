@@ -1,4 +1,5 @@
 /** Answers as pictures: SVG text. */
+import { appendTo } from '#base/append-to';
 import { assert } from '#base/assert';
 import * as figures from '#report/figures';
 import { overheadPlot, overheadSentence } from '#report/overhead-plot';
@@ -36,7 +37,7 @@ function curveGroups(answers: readonly TraceAnswer[]): TraceAnswer[][] {
   const groups = new Map<string, TraceAnswer[]>();
   for (const answer of answers) {
     const key = JSON.stringify({ ...answer.link, name: '', addedRttNs: 0, rttNs: 0, recalled: [] });
-    groups.set(key, [...(groups.get(key) ?? []), answer]);
+    appendTo(groups, key, answer);
   }
   return [...groups.values()];
 }

@@ -1,4 +1,5 @@
 /** The lines of the picture: what predictions know of overhead by round trip. */
+import { appendTo } from '#base/append-to';
 import type { LineSeries } from '#report/plot';
 import type { Prediction } from './prediction.ts';
 
@@ -27,7 +28,7 @@ export function curveGroups(predictions: readonly Prediction[]): Prediction[][] 
       link.nativeReadGbytesPerS,
       link.pooledWriteGbytesPerS,
     ]);
-    groups.set(key, [...(groups.get(key) ?? []), one]);
+    appendTo(groups, key, one);
   }
   return [...groups.values()];
 }

@@ -1,4 +1,5 @@
 /** The answer as one self-contained page. */
+import { appendTo } from '#base/append-to';
 import * as figures from '#report/figures';
 import {
   callout,
@@ -49,11 +50,7 @@ export function answerPage(
 
 function groupsOf(predictions: readonly Prediction[]): Prediction[][] {
   const groups = new Map<string, Prediction[]>();
-  for (const one of predictions) {
-    const group = groups.get(one.trace.file);
-    if (group === undefined) groups.set(one.trace.file, [one]);
-    else group.push(one);
-  }
+  for (const one of predictions) appendTo(groups, one.trace.file, one);
   return [...groups.values()];
 }
 

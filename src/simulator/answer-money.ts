@@ -1,4 +1,5 @@
 /** Pictures of what decides whether a pool saves anything: waits by overhead, and money. */
+import { appendTo } from '#base/append-to';
 import { barPlot, linePlot, type LineSeries } from '#report/plot';
 import { labelOf, type RunGroup, variedOf } from './answer-words.ts';
 import { banded, S_PER_H } from './over-time.ts';
@@ -10,8 +11,7 @@ export function waitPicture(groups: readonly RunGroup[], title: string): string[
   const pools = new Map<string, RunGroup[]>();
   for (const group of groups.filter(({ design }) => design === 'pool')) {
     const { overheadPct: _, ...others } = group.setting;
-    const key = JSON.stringify([group.policy, others]);
-    pools.set(key, [...(pools.get(key) ?? []), group]);
+    appendTo(pools, JSON.stringify([group.policy, others]), group);
   }
   const swept = groups.flatMap(({ setting: { overheadPct } }) =>
     overheadPct === undefined ? [] : [Number(overheadPct)],

@@ -1,4 +1,5 @@
 /** Machines taken apart: hosts that keep CPU and memory, boxes that hold the GPUs. */
+import { appendTo } from '#base/append-to';
 import { type Machine, machineKey } from './demand.ts';
 
 export const REACHES = ['rack', 'pod', 'datacenter'] as const;
@@ -129,8 +130,7 @@ export function placed(machines: readonly Machine[]): PlacedMachine[] {
 export function spreadMachines(machines: readonly Machine[], count: number): PlacedMachine[] {
   const kinds = new Map<string, PlacedMachine[]>();
   for (const each of placed(machines)) {
-    const key = machineKey(each.machine);
-    kinds.set(key, [...(kinds.get(key) ?? []), each]);
+    appendTo(kinds, machineKey(each.machine), each);
   }
   const order = [...kinds.values()]
     .flatMap((kind) => kind.map((each, i) => ({ each, at: (i + 0.5) / kind.length })))

@@ -1,5 +1,6 @@
 /** What a simulation answers, as JSON: `dxpu.simulate/1`. Shares are in percent of GPU capacity. */
 import { z } from 'zod';
+import { appendTo } from '#base/append-to';
 import { noneUnplaced } from './design.ts';
 import type { FillResult } from './fill.ts';
 import { spreadOf } from './statistics.ts';
@@ -244,7 +245,7 @@ export function summarise(runs: readonly SimulateRun[]): SummaryRow[] {
   const groups = new Map<string, SimulateRun[]>();
   for (const each of runs) {
     const key = JSON.stringify([each.design, each.policy, settingKey(each.setting)]);
-    groups.set(key, [...(groups.get(key) ?? []), each]);
+    appendTo(groups, key, each);
   }
   return [...groups.values()].flatMap((group) => summariseGroup(group));
 }
@@ -263,7 +264,7 @@ function summariseGroup(group: readonly SimulateRun[]): SummaryRow[] {
   const byPct = new Map<number, number[]>();
   for (const { curve } of group) {
     for (const { arrivedPct, allocatedPct } of curve) {
-      byPct.set(arrivedPct, [...(byPct.get(arrivedPct) ?? []), allocatedPct]);
+      appendTo(byPct, arrivedPct, allocatedPct);
     }
   }
   const { design: of, policy, setting: under } = first;

@@ -2,6 +2,8 @@
  * Which event-record call a wait refers to. Exports tell the event of each record and of each wait;
  * newer ones tell besides which of an event's records is meant.
  */
+import { appendTo } from '#base/append-to';
+
 export interface EventRecord {
   /** Of the call that recorded the event. */
   readonly correlation: number;
@@ -18,9 +20,7 @@ export class EventRecords {
 
   /** `event` names the event within its context and process. */
   add(event: string, record: EventRecord): void {
-    const records = this.#ofEvent.get(event);
-    if (records === undefined) this.#ofEvent.set(event, [record]);
-    else records.push(record);
+    appendTo(this.#ofEvent, event, record);
     if (record.syncId >= 0) this.#bySyncId.set(`${event}#${record.syncId}`, record);
     this.#isSorted = false;
   }

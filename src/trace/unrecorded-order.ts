@@ -3,6 +3,7 @@
  * start long before, and that starts just when work of another stream of the device has ended, is
  * taken to have waited for that work. Every such edge is inferred.
  */
+import { appendTo } from '#base/append-to';
 import type { EdgeList } from './edge-list.ts';
 import { EDGE } from './edge-list.ts';
 import type { Lanes } from './lanes.ts';
@@ -20,10 +21,7 @@ export function addUnrecordedOrder(timeline: Timeline, lanes: Lanes, edges: Edge
   const working = workingStreams(lanes);
   const ofDevice = new Map<number | undefined, number[]>();
   for (const stream of working) {
-    const device = streams[stream]?.device;
-    const others = ofDevice.get(device);
-    if (others === undefined) ofDevice.set(device, [stream]);
-    else others.push(stream);
+    appendTo(ofDevice, streams[stream]?.device, stream);
   }
   for (const stream of working) {
     const neighbours = ofDevice.get(streams[stream]?.device) ?? [];

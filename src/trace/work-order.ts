@@ -3,6 +3,7 @@
  * the order recorded. Where two overlap in the record, that order is contradicted: of it only the
  * order of the starts is kept.
  */
+import { appendTo } from '#base/append-to';
 import type { EdgeList } from './edge-list.ts';
 import { EDGE } from './edge-list.ts';
 import type { Lanes } from './lanes.ts';
@@ -73,10 +74,7 @@ function engines(timeline: Timeline, lanes: Lanes): number[][] {
     for (let row = lanes.workFrom[stream] ?? 0; row < to; row += 1) {
       const kind = work.kind[row];
       if (kind !== WORK_KIND.htod && kind !== WORK_KIND.dtoh) continue;
-      const key = `${device} ${kind}`;
-      const rows = rowsOf.get(key);
-      if (rows === undefined) rowsOf.set(key, [row]);
-      else rows.push(row);
+      appendTo(rowsOf, `${device} ${kind}`, row);
     }
   }
   const several = [...rowsOf.values()].filter(
