@@ -18,6 +18,8 @@ import {
   verdictWords,
 } from './answer-words.ts';
 
+type Answer = TraceAnswer | MicrobenchAnswer;
+
 /** Of one trace over one link or more; `madeBy` says by what, at the foot. */
 export function tracePage(answers: readonly TraceAnswer[], madeBy: string): string {
   const [first] = answers;
@@ -57,8 +59,8 @@ export function tracePage(answers: readonly TraceAnswer[], madeBy: string): stri
           ),
         ],
       },
-      ...answers.flatMap((answer) => linkSections(answer, answers.length > 1)),
-      atEnd(answers),
+      ...answers.map((answer) => passedSection(answer, answers.length > 1)),
+      linksAndDevice([first, ...answers.slice(1)]),
     ],
     footer: madeBy,
   });
@@ -68,25 +70,27 @@ function verdictOf(answer: TraceAnswer, isNamed: boolean): string {
   return `${isNamed ? `${answer.link.name}: ` : ''}${verdictWords(answer)}`;
 }
 
-function linkSections(answer: TraceAnswer, isNamed: boolean): Section[] {
-  const { warnings, link } = answer;
-  return [
-    {
-      heading: `What passed the link${isNamed ? `, ${link.name}` : ''}`,
-      body: [
-        table([...TLP_TITLES], tlpRows(answer.pooled), ['word', 'number', 'text', 'number']),
-        paragraph(`${tagWords(answer)}.`),
-        paragraph(`${spanWords(answer)}.`),
-        ...(warnings.length === 0 ? [] : [list(warnings)]),
-      ],
-    },
-  ];
+function passedSection(answer: TraceAnswer, isNamed: boolean): Section {
+  const { pooled, warnings, link } = answer;
+  return {
+    heading: `What passed the link${isNamed ? `, ${link.name}` : ''}`,
+    body: [
+      table([...TLP_TITLES], tlpRows(pooled), ['word', 'number', 'text', 'number']),
+      paragraph(`${tagWords(answer)}.`),
+      paragraph(`${spanWords(answer)}.`),
+      ...(warnings.length === 0 ? [] : [list(warnings)]),
+    ],
+  };
 }
 
-function atEnd(answers: readonly (TraceAnswer | MicrobenchAnswer)[]): Section {
-  const device = answers[0] && paragraph(`Device: ${deviceWords(answers[0].device)}.`);
-  const links = answers.map(({ link }) => link);
-  return linksSection(links, linkWords, device === undefined ? [] : [device]);
+/** The device is the same over all links. */
+function linksAndDevice(answers: readonly [Answer, ...Answer[]]): Section {
+  const device = paragraph(`Device: ${deviceWords(answers[0].device)}.`);
+  return linksSection(
+    answers.map(({ link }) => link),
+    linkWords,
+    [device],
+  );
 }
 
 export function microbenchPage(answer: MicrobenchAnswer, madeBy: string): string {
@@ -102,7 +106,7 @@ export function microbenchPage(answer: MicrobenchAnswer, madeBy: string): string
           table(titles, rows, ['word', 'number']),
         ],
       },
-      atEnd([answer]),
+      linksAndDevice([answer]),
     ],
     footer: madeBy,
   });
