@@ -41,21 +41,14 @@ export async function writeTargets(
   { plot, html }: FileOptions,
   make: { readonly svg: () => Promise<string>; readonly page: () => Promise<string> },
 ): Promise<void> {
-  await writePlot(plot, make.svg);
+  if (plot !== undefined) {
+    writeWhole(plot, await drawnAs(plot, await make.svg()));
+    printNote(`wrote ${plot}`);
+  }
   if (html !== undefined) {
     writeWhole(html, await make.page());
     printNote(`wrote ${html}`);
   }
-}
-
-/** The same of a picture alone. */
-export async function writePlot(
-  plot: string | undefined,
-  svg: () => Promise<string>,
-): Promise<void> {
-  if (plot === undefined) return;
-  writeWhole(plot, await drawnAs(plot, await svg()));
-  printNote(`wrote ${plot}`);
 }
 
 /** The content of a picture file of this name. */

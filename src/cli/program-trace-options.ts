@@ -27,7 +27,7 @@ export function sharingOption(): Option {
     .default(1);
 }
 
-/** `LinkOptions` of predict-links.ts. */
+/** `LinkOptions` of trace-links.ts. */
 export function linkOptions(command: Command, mostTags: number): Command {
   return command
     .option(

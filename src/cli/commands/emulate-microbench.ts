@@ -6,7 +6,7 @@ import { checkTargets, type FileOptions, writeTargets } from '../answer-targets.
 import type { EmulateResult, MicrobenchJob } from '../emulate-job.ts';
 import { printMicrobench } from '../emulate-printer.ts';
 import { printNote, UsageError } from '../output.ts';
-import { type LinkOptions, linksOf } from '../predict-links.ts';
+import { type LinkOptions, linksOf } from '../trace-links.ts';
 import { type AnswerFormat, version } from '../program-options.ts';
 import { formatDuration } from '../quantity.ts';
 import { EXIT_SIGNALS, runWhole } from '../watched-run.ts';

@@ -11,7 +11,7 @@ import type { EmulateResult, TraceJob, TraceResult } from '../emulate-job.ts';
 import { TracePrinter } from '../emulate-printer.ts';
 import { printNote, UsageError } from '../output.ts';
 import { ownFile } from '../own-file.ts';
-import { type LinkOptions, linksOf } from '../predict-links.ts';
+import { type LinkOptions, linksOf } from '../trace-links.ts';
 import { type AnswerFormat, version } from '../program-options.ts';
 import { traceName, traceSources } from '../trace-source.ts';
 import { EXIT_SIGNALS, runWhole, type WholeEnd } from '../watched-run.ts';

@@ -7,7 +7,7 @@ import { ownFile } from '../own-file.ts';
 import type { FileOptions } from '../answer-targets.ts';
 import { checkFiles, writeFiles } from '../predict-files.ts';
 import type { PredictJob } from '../predict-job.ts';
-import { type LinkOptions, linksOf } from '../predict-links.ts';
+import { type LinkOptions, linksOf } from '../trace-links.ts';
 import { PredictPrinter } from '../predict-printer.ts';
 import type { AnswerFormat } from '../program-options.ts';
 import { traceName, traceSources, withTraceName } from '../trace-source.ts';

@@ -4,7 +4,7 @@ import * as path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { linkFileSchema } from './link-file.ts';
 import { UsageError } from './output.ts';
-import { linksOf } from './predict-links.ts';
+import { linksOf } from './trace-links.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-links-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
