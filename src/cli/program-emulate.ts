@@ -8,6 +8,7 @@ import {
   examples,
   filled,
   percent,
+  refuseOptionsAbove,
   several,
   whole,
 } from './program-options.ts';
@@ -81,7 +82,7 @@ function addMicrobench(emulate: Command, kind: Microbench): void {
     several(duration),
   );
   answerOptions(command, 'it').action(async (_options, own: Command) => {
-    checkOwn(emulate, own, kind);
+    refuseOptionsAbove(own, `is of a trace; dxpu emulate ${kind} runs none`);
     const { emulateMicrobench } = await import('./commands/emulate-microbench.ts');
     await emulateMicrobench(kind, own.optsWithGlobals());
   });
@@ -89,15 +90,6 @@ function addMicrobench(emulate: Command, kind: Microbench): void {
     `dxpu emulate ${kind}`,
     `dxpu emulate ${kind} --at 1.2us --at 6.8us --tags 256 --plot ${kind}.svg`,
   ]);
-}
-
-/** `emulate` parses its options wherever they stand: those that are of a trace alone are refused. */
-function checkOwn(emulate: Command, own: Command, kind: Microbench): void {
-  for (const option of emulate.options) {
-    const isGiven = emulate.getOptionValueSource(option.attributeName()) === 'cli';
-    if (!isGiven || own.options.some(({ long }) => long === option.long)) continue;
-    throw new UsageError(`${option.long ?? ''} is of a trace; dxpu emulate ${kind} runs none`);
-  }
 }
 
 function linkAndDeviceOptions(command: Command): Command {

@@ -92,6 +92,20 @@ export function answerOptions(command: Command, plotted: string): Command {
     );
 }
 
+/**
+ * A command parses its options wherever they stand, behind a command below it too. Fails where one is
+ * given that `command` does not have itself; `why` goes on behind its name.
+ */
+export function refuseOptionsAbove(command: Command, why: string): void {
+  const above = command.parent;
+  const foreign = above?.options.find(
+    (option) =>
+      above.getOptionValueSource(option.attributeName()) === 'cli' &&
+      command.options.every(({ long }) => long !== option.long),
+  );
+  if (foreign !== undefined) throw new UsageError(`${foreign.long ?? ''} ${why}`);
+}
+
 export function examples(command: Command, lines: readonly string[]): Command {
   return command.addHelpText(
     'after',

@@ -1,8 +1,24 @@
 /** The command that simulates clusters, and the one that merges its parts. */
 import { type Command, Option } from 'commander';
-import { DxpuError } from '#base/errors';
-import { UsageError } from './output.ts';
-import { answerOptions, checked, examples, filled, several, whole } from './program-options.ts';
+import {
+  answerOptions,
+  checked,
+  examples,
+  filled,
+  refuseOptionsAbove,
+  several,
+  whole,
+} from './program-options.ts';
+import {
+  listOf,
+  namesOption,
+  numbersOption,
+  parseOverheadOf,
+  parsePair,
+  parsePrice,
+  parseSeeds,
+  parseShard,
+} from './program-simulate-values.ts';
 import {
   USUAL_IN_TIME as USUAL,
   USUAL_OF_FEWEST as FEWEST,
@@ -23,97 +39,6 @@ export const POLICY_NAMES = [
 export const DESIGN_NAMES = ['server', 'pool'] as const;
 export const REACH_NAMES = ['rack', 'pod', 'datacenter'] as const;
 export const CONSTRAINT_NAMES = ['any', 'same-box', 'nvlink'] as const;
-
-const MOST_SEEDS = 10_000;
-
-function bad(message: string): DxpuError {
-  return new DxpuError('invalid_argument', message);
-}
-
-/** Values between commas, each once. */
-function listOf<T>(parse: (text: string) => T): (text: string) => readonly T[] {
-  return checked((text) => [...new Set(text.split(',').map((word) => parse(word.trim())))]);
-}
-
-/** Some of `names`, between commas; the shell completes one. */
-function namesOption(flags: string, text: string, names: readonly string[]): Option {
-  return new Option(flags, text).choices(names).argParser(
-    listOf((word) => {
-      if (names.includes(word)) return word;
-      throw bad(`${JSON.stringify(word)} is none of ${names.join(', ')}.`);
-    }),
-  );
-}
-
-/** Numbers between commas, `low` to `high`, whole ones unless told otherwise. */
-function numbersOption(
-  flags: string,
-  text: string,
-  usual: number,
-  [low, high]: readonly [number, number],
-  isWhole = true,
-): Option {
-  return new Option(flags, text).default([usual], String(usual)).argParser(
-    listOf((word) => {
-      const value = plainNumber(word);
-      if (value >= low && value <= high && (!isWhole || Number.isSafeInteger(value))) return value;
-      const what = isWhole ? 'a whole number' : 'a number';
-      throw bad(`${JSON.stringify(word)} is not ${what} from ${low} to ${high}.`);
-    }),
-  );
-}
-
-/** `42`, `42..51`, and several between commas. */
-export function parseSeeds(text: string): readonly number[] {
-  const seeds = text.split(',').flatMap((word) => {
-    const match = /^\s*(\d+)(?:\.\.(\d+))?\s*$/.exec(word);
-    const low = Number(match?.[1]);
-    const high = Number(match?.[2] ?? match?.[1]);
-    if (match === null || !Number.isSafeInteger(high) || low > high) {
-      throw bad(`${JSON.stringify(word)} is no seed and no range of seeds: as in 42 or 42..51.`);
-    }
-    if (high - low >= MOST_SEEDS) throw bad(`More than ${MOST_SEEDS} seeds: split them up.`);
-    return Array.from({ length: high - low + 1 }, (_, at) => low + at);
-  });
-  return [...new Set(seeds)];
-}
-
-/** NaN for anything but a plain number. */
-function plainNumber(text: string): number {
-  return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-}
-
-function parseShard(text: string): { part: number; of: number } {
-  const match = /^(\d+)\/(\d+)$/.exec(text);
-  const [part, of] = [Number(match?.[1]), Number(match?.[2])];
-  if (part >= 1 && part <= of && of <= 1_000_000) return { part, of };
-  throw bad(`${JSON.stringify(text)} is no part of a whole: as in 3/40, from 1/40 to 40/40.`);
-}
-
-/** `NAME=VALUE`; a name may have `=` itself. */
-function parsePair(text: string): { name: string; value: string } {
-  const at = text.lastIndexOf('=');
-  if (at > 0 && at < text.length - 1) return { name: text.slice(0, at), value: text.slice(at + 1) };
-  throw bad(`${JSON.stringify(text)} is not NAME=VALUE, as in vgg16=4.5.`);
-}
-
-const parseOverheadOf = (text: string): { name: string; pct: number } => {
-  const { name, value } = parsePair(text);
-  const pct = plainNumber(value);
-  if (pct <= 10_000) return { name, pct };
-  throw bad(`${JSON.stringify(value)} is no overhead in percent, as in 4.5.`);
-};
-
-/** `gpu`, `gpu:MODEL`, `server`, `box` or `port`. */
-function parsePrice(text: string): { name: string; amount: number } {
-  const { name, value } = parsePair(text);
-  if (!/^(?:gpu|gpu:.+|server|box|port)$/.test(name)) {
-    throw bad(`${JSON.stringify(name)} has no price: gpu, gpu:MODEL, server, box and port have.`);
-  }
-  const amount = plainNumber(value);
-  if (amount <= 1e12) return { name, amount };
-  throw bad(`${JSON.stringify(value)} is no price, as in 9000 or 0.75.`);
-}
 
 export function addSimulate(program: Command): void {
   const simulate = program
@@ -312,15 +237,7 @@ function addMerge(simulate: Command): void {
     .description('the parts of one study, as the answer to the whole')
     .argument('<file...>', 'what dxpu simulate --shard printed, all parts, in any order');
   answerOptions(merge, 'the answer').action(async (files: string[], _options, command: Command) => {
-    // The command above takes its options wherever they stand.
-    const foreign = simulate.options.find(
-      (option) =>
-        simulate.getOptionValueSource(option.attributeName()) === 'cli' &&
-        command.options.every(({ long }) => long !== option.long),
-    );
-    if (foreign !== undefined) {
-      throw new UsageError(`${foreign.long} is not for merge: the parts say what they are of`);
-    }
+    refuseOptionsAbove(merge, 'is not for merge: the parts say what they are of');
     const { mergeParts } = await import('./commands/simulate-merge.ts');
     return mergeParts(files, command.optsWithGlobals());
   });
