@@ -2,29 +2,25 @@
  * One split virtqueue of a virtio device (virtio 1.2, 2.7), reached by DMA alone. It hands its owner
  * one request at a time, in ring order, and gives the buffer back once the owner has answered:
  *
- *   IDLE ─notified→ AVAIL (idx read) ─new→ HEADS (ring read) → DESC (chain read, one by one) or
- *   TABLE (indirect) → REQUEST (the owner's turn: gather, answer) → USED (response, ring entry and idx
- *   written) → EVENT (suppression read, maybe a notification) → the next head, or AVAIL again → IDLE.
+ *   IDLE ─notified→ AVAIL (idx read) ─new→ HEADS (ring read) → CHAIN (descriptors read) → REQUEST (the
+ *   owner's turn: gather, answer) → USED (response, ring entry and idx written) → EVENT (suppression
+ *   read, maybe a notification) → the next head, or AVAIL again → IDLE.
  *   What breaks the rules of the ring → BROKEN, until the device is reset.
  *
- * Who owns what: the queue owns the `DescriptorChain` of the request under way and its DMA channel, on
- * which everything leaves in order: response, ring entry, idx, then reads that must see what came after.
- * The owner may use the channel for DMA of its own while it has the turn.
+ * Who owns what: the queue owns the `DescriptorChain` of the request under way, which its `ChainReader`
+ * fills and its `RequestBuffers` moves data by, and the DMA channel of all three, on which everything
+ * leaves in order: response, ring entry, idx, then reads that must see what came after. The owner may use
+ * the channel for DMA of its own while it has the turn.
  *
  * Bounds: a request has at most `MAX_CHAIN` buffers; rings and tables are read into buffers that are
  * made once; nothing else is kept of what the driver says.
  */
 import type { Nanos } from '#base/units';
-import type { Endpoint } from '#pcie/endpoint';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
-import { HOST_ADDRESS_END } from './device-model.ts';
 import { VirtqueueAreas } from './virtqueue-areas.ts';
-import {
-  DESC_BYTES,
-  DescriptorChain,
-  VIRTQ_DESC_F_INDIRECT,
-  VIRTQ_DESC_F_NEXT,
-} from './virtqueue-chain.ts';
+import { DescriptorChain } from './virtqueue-chain.ts';
+import { ChainReader, type ChainReaderOwner, unreadable } from './virtqueue-chain-reader.ts';
+import { RequestBuffers } from './virtqueue-buffers.ts';
 
 const VIRTQ_AVAIL_F_NO_INTERRUPT = 1;
 
@@ -32,24 +28,20 @@ const State = {
   IDLE: 0,
   AVAIL: 1,
   HEADS: 2,
-  DESC: 3,
-  TABLE: 4,
-  REQUEST: 5,
-  USED: 6,
-  EVENT: 7,
-  AVAIL_EVENT: 8,
-  BROKEN: 9,
+  CHAIN: 3,
+  REQUEST: 4,
+  USED: 5,
+  EVENT: 6,
+  AVAIL_EVENT: 7,
+  BROKEN: 8,
 } as const;
 type State = (typeof State)[keyof typeof State];
 
-// Cookies of the queue's DMA. A `State` says what the one transfer under way is for.
+/** Cookie of the queue's own DMA: the `State` says what the one transfer under way is for. */
 const STEP = 0;
-const GATHERED = 1;
 
-export interface VirtqueueOwner {
-  readonly endpoint: Endpoint;
-  /** Whether the driver has accepted VIRTIO_F_INDIRECT_DESC and VIRTIO_F_EVENT_IDX. */
-  readonly indirectDescriptors: boolean;
+export interface VirtqueueOwner extends ChainReaderOwner {
+  /** Whether the driver has accepted VIRTIO_F_EVENT_IDX. */
   readonly eventIndex: boolean;
   /** A request waits: `gather` what is needed of it, then `answer`. */
   requestReady(now: Nanos, queue: Virtqueue): void;
@@ -79,6 +71,8 @@ export class Virtqueue implements DmaClient {
   readonly #availView = new DataView(this.#avail.buffer);
   /** Of the request under way. */
   readonly #chain = new DescriptorChain();
+  readonly #chainReader: ChainReader;
+  readonly #buffers: RequestBuffers;
   #state: State = State.IDLE;
   #enabled = false;
   /** Free-running, as the ring's own: the next head to take, one past the last one offered. */
@@ -88,15 +82,9 @@ export class Virtqueue implements DmaClient {
   #fetched = 0;
   #headAt = 0;
   #head = 0;
-  #descriptors = 0;
   #used = 0;
   #availEvent = 0;
   #notified = false;
-  /** Reads of `gather` under way. */
-  #gathering = 0;
-  #gatherFailed = false;
-  /** Counts stops, so that a `gather` that was interrupted by one goes no further. */
-  #stops = 0;
 
   constructor(owner: VirtqueueOwner, index: number, channel: number, maxSize: number) {
     this.#owner = owner;
@@ -106,6 +94,15 @@ export class Virtqueue implements DmaClient {
     this.size = maxSize;
     this.#heads = new Uint8Array(2 * maxSize);
     this.#headView = new DataView(this.#heads.buffer);
+    const { dma } = owner.endpoint;
+    this.#chainReader = new ChainReader(owner, channel, this.areas, this.#chain, (now, wrong) => {
+      if (wrong === '') this.#ready(now);
+      else this.#break(now, wrong);
+    });
+    this.#buffers = new RequestBuffers(dma, channel, this.#chain, (now, ok) => {
+      if (ok) this.#owner.requestGathered(now, this);
+      else this.#break(now, 'a request that cannot be read');
+    });
   }
 
   get enabled(): boolean {
@@ -150,7 +147,7 @@ export class Virtqueue implements DmaClient {
   /** Does nothing more until `reset`. */
   stop(): void {
     this.#state = State.BROKEN;
-    this.#stops++;
+    this.#buffers.stop();
     this.#owner.endpoint.dma.abort(this.channel);
   }
 
@@ -165,30 +162,7 @@ export class Virtqueue implements DmaClient {
    * `into[at]`. `requestGathered` follows; the queue breaks when they cannot be read.
    */
   gather(now: Nanos, offset: number, into: Uint8Array, at: number, bytes: number): void {
-    const stops = this.#stops;
-    const chain = this.#chain;
-    // One more, so that reads which end within the call do not end the whole.
-    this.#gathering = 1;
-    this.#gatherFailed = false;
-    let skip = offset;
-    let remaining = bytes;
-    let to = at;
-    for (let index = 0; index < chain.readableBuffers && remaining > 0; index++) {
-      const length = chain.length[index] as number;
-      if (skip >= length) {
-        skip -= length;
-        continue;
-      }
-      const part = Math.min(length - skip, remaining);
-      const address = (chain.address[index] as number) + skip;
-      this.#gathering++;
-      this.#read(now, address, into, to, part, GATHERED);
-      if (stops !== this.#stops) return;
-      to += part;
-      remaining -= part;
-      skip = 0;
-    }
-    this.#gathered(now);
+    this.#buffers.gather(now, offset, into, at, bytes);
   }
 
   /**
@@ -198,16 +172,7 @@ export class Virtqueue implements DmaClient {
   answer(now: Nanos, response: Uint8Array, bytes: number): void {
     this.#state = State.USED;
     const { dma } = this.#owner.endpoint;
-    const chain = this.#chain;
-    const written = Math.min(bytes, chain.writableBytes);
-    let at = 0;
-    for (let index = chain.readableBuffers; index < chain.buffers && at < written; index++) {
-      const part = Math.min(chain.length[index] as number, written - at);
-      if (part === 0) continue;
-      const address = chain.address[index] as number;
-      dma.write(now, this.channel, address, response, at, part, undefined, 0);
-      at += part;
-    }
+    const written = this.#buffers.respond(now, response, bytes);
     const entry = this.areas.usedEntry(this.#used % this.size);
     this.#used = (this.#used + 1) & 0xffff;
     this.#next = (this.#next + 1) & 0xffff;
@@ -219,14 +184,9 @@ export class Virtqueue implements DmaClient {
     dma.writeSmall(now, this.channel, this.areas.usedFlags, flagsAndIdx, 0, 4, this, STEP);
   }
 
-  dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
-    if (cookie === GATHERED) {
-      if (status !== DmaStatus.OK) this.#gatherFailed = true;
-      this.#gathered(now);
-      return;
-    }
+  dmaDone(now: Nanos, _cookie: number, status: DmaStatus): void {
     if (status !== DmaStatus.OK) {
-      this.#break(now, `the ring cannot be read (DMA status ${status})`);
+      this.#break(now, unreadable(status));
       return;
     }
     switch (this.#state) {
@@ -235,12 +195,6 @@ export class Virtqueue implements DmaClient {
         break;
       case State.HEADS:
         this.#takeHead(now);
-        break;
-      case State.DESC:
-        this.#descriptorRead(now);
-        break;
-      case State.TABLE:
-        this.#tableRead(now);
         break;
       case State.USED:
         this.#usedWritten(now);
@@ -256,21 +210,14 @@ export class Virtqueue implements DmaClient {
     }
   }
 
-  #read(
-    now: Nanos,
-    address: number,
-    into: Uint8Array,
-    at: number,
-    bytes: number,
-    cookie: number,
-  ): void {
-    this.#owner.endpoint.dma.read(now, this.channel, address, into, at, bytes, this, cookie);
+  #read(now: Nanos, address: number, into: Uint8Array, bytes: number): void {
+    this.#owner.endpoint.dma.read(now, this.channel, address, into, 0, bytes, this, STEP);
   }
 
   #readAvail(now: Nanos): void {
     this.#state = State.AVAIL;
     this.#notified = false;
-    this.#read(now, this.areas.availFlags, this.#avail, 0, 4, STEP);
+    this.#read(now, this.areas.availFlags, this.#avail, 4);
   }
 
   #availRead(now: Nanos): void {
@@ -304,66 +251,13 @@ export class Virtqueue implements DmaClient {
     this.#fetched = Math.min(waiting, this.size - slot);
     this.#headAt = 0;
     const address = this.areas.availEntry(slot);
-    this.#read(now, address, this.#heads, 0, 2 * this.#fetched, STEP);
+    this.#read(now, address, this.#heads, 2 * this.#fetched);
   }
 
   #takeHead(now: Nanos): void {
     this.#head = this.#headView.getUint16(this.#headAt, true);
-    this.#chain.clear();
-    this.#descriptors = 0;
-    this.#readDescriptor(now, this.#head);
-  }
-
-  #readDescriptor(now: Nanos, index: number): void {
-    if (index >= this.size) {
-      this.#break(now, `descriptor ${index} in a table of ${this.size}`);
-      return;
-    }
-    // A chain longer than its table comes round again.
-    if (++this.#descriptors > this.size) {
-      this.#break(now, 'a chain of descriptors does not end');
-      return;
-    }
-    this.#state = State.DESC;
-    this.#read(now, this.areas.descriptor(index), this.#chain.table, 0, DESC_BYTES, STEP);
-  }
-
-  #descriptorRead(now: Nanos): void {
-    const flags = this.#chain.flagsAt(0);
-    if ((flags & VIRTQ_DESC_F_INDIRECT) !== 0) {
-      this.#readTable(now, flags);
-      return;
-    }
-    const wrong = this.#chain.append(0);
-    if (wrong !== '') this.#break(now, wrong);
-    else if ((flags & VIRTQ_DESC_F_NEXT) !== 0) {
-      this.#readDescriptor(now, this.#chain.nextAt(0));
-    } else this.#ready(now);
-  }
-
-  #readTable(now: Nanos, flags: number): void {
-    const { table } = this.#chain;
-    const address = this.#chain.addressAt(0);
-    const bytes = this.#chain.bytesAt(0);
-    if (!this.#owner.indirectDescriptors) {
-      this.#break(now, 'an indirect descriptor, which was not negotiated');
-    } else if ((flags & VIRTQ_DESC_F_NEXT) !== 0) {
-      this.#break(now, 'an indirect descriptor that is not the last of its chain');
-    } else if (bytes === 0 || bytes % DESC_BYTES !== 0 || bytes > table.length) {
-      this.#break(now, `an indirect table of ${bytes} bytes`);
-    } else if (address + bytes >= HOST_ADDRESS_END) {
-      this.#break(now, `an indirect table at 0x${address.toString(16)}`);
-    } else {
-      this.#state = State.TABLE;
-      this.#descriptors = bytes / DESC_BYTES;
-      this.#read(now, address, table, 0, bytes, STEP);
-    }
-  }
-
-  #tableRead(now: Nanos): void {
-    const wrong = this.#chain.appendTable(this.#descriptors);
-    if (wrong !== '') this.#break(now, wrong);
-    else this.#ready(now);
+    this.#state = State.CHAIN;
+    this.#chainReader.start(now, this.#head, this.size);
   }
 
   #ready(now: Nanos): void {
@@ -371,19 +265,12 @@ export class Virtqueue implements DmaClient {
     this.#owner.requestReady(now, this);
   }
 
-  #gathered(now: Nanos): void {
-    this.#gathering--;
-    if (this.#gathering > 0) return;
-    if (this.#gatherFailed) this.#break(now, 'a request that cannot be read');
-    else this.#owner.requestGathered(now, this);
-  }
-
   #usedWritten(now: Nanos): void {
     this.#state = State.EVENT;
     if (this.#owner.eventIndex) {
-      this.#read(now, this.areas.usedEvent, this.#word, 0, 2, STEP);
+      this.#read(now, this.areas.usedEvent, this.#word, 2);
     } else {
-      this.#read(now, this.areas.availFlags, this.#avail, 0, 4, STEP);
+      this.#read(now, this.areas.availFlags, this.#avail, 4);
     }
   }
 
