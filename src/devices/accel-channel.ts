@@ -6,25 +6,16 @@
  *   interrupt sent→ IDLE; any error → HALTED; disable → OFF from everywhere. A command may be HELD
  *   before its TRANSFER: an EVENT_WAIT by its event, a copy by the copy engine it has to share.
  *
- * HtoD copies that follow each other read ahead: while one waits for its data, the next ones ask for
- * theirs, so that a round trip is not lost between them. They still finish and signal in ring order.
+ * HtoD copies that follow each other read ahead (`HtodCopies`), so that a round trip is not lost between
+ * them. They still finish and signal in ring order.
  *
  * Two DMA channels belong to a ring: that of the `RingReader` fetches commands, so that a fetch need not
- * queue behind a long copy; the other moves data, fences and interrupts, in order.
+ * queue behind a long copy; the other moves data, fences and interrupts (`CommandSignal`), in order.
  */
 import type { Nanos } from '#base/units';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
-import {
-  AccelCommand,
-  COMMAND_BYTES,
-  COMMAND_FENCE_VALUE,
-  FLAG_DURATION,
-  FLAG_FENCE,
-  FLAG_INTERRUPT,
-  Opcode,
-} from './accel-command.ts';
+import { AccelCommand, COMMAND_BYTES, FLAG_DURATION, Opcode } from './accel-command.ts';
 import type { ChannelContext } from './accel-context.ts';
-import type { CopyEngine } from './accel-held.ts';
 import { HtodCopies } from './accel-htod-copies.ts';
 import { runKernel } from './accel-kernels.ts';
 import {
@@ -34,22 +25,16 @@ import {
   CHANNEL_HALTED,
   CONTROL_ENABLE,
   CONTROL_ERROR_INTERRUPT,
-  MAX_RING_ENTRIES,
-  MIN_RING_ENTRIES,
 } from './accel-registers.ts';
 import { RingReader } from './accel-ring-reader.ts';
-import { HOST_ADDRESS_END } from './device-model.ts';
+import { CommandSignal } from './accel-signal.ts';
 
 const State = { OFF: 0, IDLE: 1, TRANSFER: 2, TIMED: 3, SIGNAL: 4, HALTED: 5, HELD: 6 } as const;
 type State = (typeof State)[keyof typeof State];
 
-// Cookies of this channel's DMA.
+// Cookies of this channel's own DMA.
 const WRITTEN = 1;
-const FENCE_SENT = 2;
-const INTERRUPT_SENT = 3;
-const ERROR_SENT = 4;
-/** Plus the slot of the command: an HtoD copy. */
-const COPIED = 8;
+const ERROR_SENT = 2;
 
 export class AccelChannel implements DmaClient {
   ringBaseLo = 0;
@@ -59,10 +44,9 @@ export class AccelChannel implements DmaClient {
   errorCode: AccelError = AccelError.NONE;
   errorIndex = 0;
   errorAddress = 0;
-  fenceValueLo = 0;
-  fenceValueHi = 0;
   /** When the running command's duration is over, or Infinity. */
   wakeAtNs = Infinity;
+  readonly signal: CommandSignal;
 
   readonly #index: number;
   readonly #context: ChannelContext;
@@ -70,13 +54,10 @@ export class AccelChannel implements DmaClient {
   readonly #reader: RingReader;
   readonly #copies: HtodCopies;
   readonly #command = new AccelCommand();
-  readonly #next = new AccelCommand();
   #control = 0;
   #state: State = State.OFF;
   #advancing = false;
   #startedNs = 0;
-  /** Commands behind the one at `head` that have been started: HtoD copies all. */
-  #ahead = 0;
 
   constructor(index: number, context: ChannelContext) {
     this.#index = index;
@@ -91,7 +72,15 @@ export class AccelChannel implements DmaClient {
       (now) => this.#advance(now),
       onFetch && ((now, askedNs, commands) => onFetch(now, index, askedNs, commands)),
     );
-    this.#copies = new HtodCopies(context.prefetchCommands);
+    this.#copies = new HtodCopies(context, this.#dataChannel, this.#reader, (now, slot, status) => {
+      // A later copy waits for its turn with what it has.
+      if (slot === this.#reader.slotOf(0)) this.#copied(now, status);
+      this.#advance(now);
+    });
+    this.signal = new CommandSignal(index, this.#dataChannel, context, (now) => {
+      this.#complete(now);
+      this.#advance(now);
+    });
   }
 
   get head(): number {
@@ -155,7 +144,7 @@ export class AccelChannel implements DmaClient {
   scrub(): void {
     this.#reader.scrub();
     Object.assign(this.#command, new AccelCommand());
-    Object.assign(this.#next, new AccelCommand());
+    this.#copies.scrub();
   }
 
   tick(now: Nanos): void {
@@ -165,26 +154,9 @@ export class AccelChannel implements DmaClient {
     this.#advance(now);
   }
 
-  dmaDone(now: Nanos, cookie: number, status: DmaStatus): void {
-    switch (cookie) {
-      case WRITTEN:
-        this.#finish(now, 0);
-        break;
-      case FENCE_SENT:
-        this.#interrupt(now);
-        break;
-      case INTERRUPT_SENT:
-        this.#complete(now);
-        break;
-      case ERROR_SENT:
-        return;
-      default: {
-        const slot = cookie - COPIED;
-        this.#copies.end(slot, status);
-        // A later copy waits for its turn with what it has.
-        if (slot === this.#reader.slotOf(0)) this.#copied(now, status);
-      }
-    }
+  dmaDone(now: Nanos, cookie: number): void {
+    if (cookie !== WRITTEN) return;
+    this.#finish(now, 0);
     this.#advance(now);
   }
 
@@ -192,19 +164,9 @@ export class AccelChannel implements DmaClient {
     this.#clearProgress();
     this.#state = State.IDLE;
     const base = this.ringBaseHi * 0x1_0000_0000 + this.ringBaseLo;
-    const entries = this.ringEntries;
-    const isPowerOfTwo = entries > 0 && (entries & (entries - 1)) === 0;
-    if (
-      !isPowerOfTwo ||
-      entries < MIN_RING_ENTRIES ||
-      entries > MAX_RING_ENTRIES ||
-      base % COMMAND_BYTES !== 0 ||
-      base + entries * COMMAND_BYTES >= HOST_ADDRESS_END
-    ) {
+    if (!this.#reader.start(base, this.ringEntries)) {
       this.#halt(now, AccelError.BAD_RING, base);
-      return;
     }
-    this.#reader.start(base, entries);
   }
 
   #disable(now: Nanos): void {
@@ -215,13 +177,11 @@ export class AccelChannel implements DmaClient {
 
   /** Nothing fetched or under way counts any more. */
   #dropWork(now: Nanos): void {
-    const { endpoint, events, readEngine, writeEngine } = this.#context;
+    const { endpoint, holds } = this.#context;
     this.#reader.stop();
     endpoint.dma.abort(this.#dataChannel);
-    events.forget(this);
-    readEngine?.forget(now, this);
-    writeEngine?.forget(now, this);
-    this.#ahead = 0;
+    holds.forget(now, this);
+    this.#copies.ahead = 0;
   }
 
   #clearProgress(): void {
@@ -230,8 +190,7 @@ export class AccelChannel implements DmaClient {
     this.errorCode = AccelError.NONE;
     this.errorIndex = 0;
     this.errorAddress = 0;
-    this.fenceValueLo = 0;
-    this.fenceValueHi = 0;
+    this.signal.clear();
   }
 
   /** Runs what can be run. A DMA may be over before its call returns, so this is a loop, not a call. */
@@ -248,56 +207,21 @@ export class AccelChannel implements DmaClient {
         break;
       }
       reader.decode(0, this.#command);
-      if (this.#ahead > 0) this.#takeTurn(now);
+      if (this.#copies.ahead > 0) this.#takeTurn(now);
       else this.#start(now);
     }
-    this.#startAhead(now);
+    if (this.#command.opcode === Opcode.COPY_HTOD) {
+      while (this.#state === State.TRANSFER && this.#copies.startNext(now));
+    }
     this.#advancing = false;
   }
 
   /** The command at `head` is a copy that was started ahead of its turn. */
   #takeTurn(now: Nanos): void {
-    this.#ahead--;
     this.#startedNs = now;
     this.#state = State.TRANSFER;
-    const status = this.#copies.statusOf(this.#reader.slotOf(0));
+    const status = this.#copies.takeTurn();
     if (status !== undefined) this.#copied(now, status);
-  }
-
-  /** Starts the HtoD copies behind a running one, as long as what they write is theirs alone. */
-  #startAhead(now: Nanos): void {
-    if (this.#command.opcode !== Opcode.COPY_HTOD) return;
-    const reader = this.#reader;
-    const next = this.#next;
-    while (this.#state === State.TRANSFER && this.#ahead + 1 < reader.fetched) {
-      const index = this.#ahead + 1;
-      reader.decode(index, next);
-      const isCopy = next.opcode === Opcode.COPY_HTOD && next.operand2 > 0;
-      // What is wrong with it is told when its turn comes.
-      if (!isCopy || this.#context.checker.check(next) !== AccelError.NONE) return;
-      for (let earlier = 0; earlier < index; earlier++) {
-        if (!this.#copies.isApart(reader.slotOf(earlier), next)) return;
-      }
-      this.#ahead++;
-      this.#startCopy(now, reader.slotOf(index), next);
-    }
-  }
-
-  /** Whether something else has to happen first; `released` is then called when it has. */
-  #isHeld(command: Readonly<AccelCommand>): boolean {
-    const { events } = this.#context;
-    if (command.opcode === Opcode.EVENT_WAIT) {
-      return !events.waitFor(this, command.operand0, command.operand1);
-    }
-    const engine = this.#engineOf(command);
-    return engine !== undefined && !engine.take(this);
-  }
-
-  /** The engine that a copy needs, if channels share one. */
-  #engineOf(command: Readonly<AccelCommand>): CopyEngine | undefined {
-    if (command.operand2 === 0) return undefined;
-    if (command.opcode === Opcode.COPY_HTOD) return this.#context.readEngine;
-    return command.opcode === Opcode.COPY_DTOH ? this.#context.writeEngine : undefined;
   }
 
   /** What held the command at `head` up does so no longer: it is tried again. */
@@ -307,35 +231,20 @@ export class AccelChannel implements DmaClient {
     this.#advance(now);
   }
 
-  #startCopy(now: Nanos, slot: number, command: Readonly<AccelCommand>): void {
-    const { operand0, operand1, operand2 } = command;
-    this.#copies.begin(slot, command);
-    this.#context.endpoint.dma.read(
-      now,
-      this.#dataChannel,
-      operand0,
-      this.#context.memory,
-      operand1,
-      operand2,
-      this,
-      COPIED + slot,
-    );
-  }
-
   #copied(now: Nanos, status: DmaStatus): void {
     if (status === DmaStatus.OK) this.#finish(now, 0);
     else this.#halt(now, dmaError(status), this.#command.operand0);
   }
 
   #start(now: Nanos): void {
-    const { checker, events, kernels, memory, endpoint } = this.#context;
+    const { checker, holds, kernels, memory, endpoint } = this.#context;
     const command = this.#command;
     const error = checker.check(command);
     if (error !== AccelError.NONE) {
       this.#halt(now, error, checker.faultAddress);
       return;
     }
-    if (this.#isHeld(command)) {
+    if (holds.isHeld(this, command)) {
       this.#state = State.HELD;
       return;
     }
@@ -344,11 +253,11 @@ export class AccelChannel implements DmaClient {
     const { operand0, operand1, operand2 } = command;
     switch (command.opcode) {
       case Opcode.EVENT_SIGNAL:
-        events.raise(now, operand0, operand1);
+        holds.raise(now, operand0, operand1);
         break;
       case Opcode.COPY_HTOD:
         if (operand2 === 0) break;
-        this.#startCopy(now, this.#reader.slotOf(0), command);
+        this.#copies.start(now, this.#reader.slotOf(0), command);
         return;
       case Opcode.COPY_DTOH:
         if (operand2 === 0) break;
@@ -385,46 +294,14 @@ export class AccelChannel implements DmaClient {
 
   #signal(now: Nanos): void {
     this.#state = State.SIGNAL;
-    if ((this.#command.flags & FLAG_FENCE) === 0) {
-      this.#interrupt(now);
-      return;
-    }
-    // The value goes through as 64 raw bits, larger than a number holds exactly.
     const { view } = this.#reader;
-    const value = this.#reader.slotOf(0) * COMMAND_BYTES + COMMAND_FENCE_VALUE;
-    this.fenceValueLo = view.getUint32(value, true);
-    this.fenceValueHi = view.getUint32(value + 4, true);
-    this.#context.endpoint.dma.writeSmall(
-      now,
-      this.#dataChannel,
-      this.#command.fenceAddress,
-      this.fenceValueLo,
-      this.fenceValueHi,
-      8,
-      this,
-      FENCE_SENT,
-    );
-  }
-
-  #interrupt(now: Nanos): void {
-    if ((this.#command.flags & FLAG_INTERRUPT) !== 0) {
-      this.#context.fenceSignalled(this.#index);
-      const asked = this.#context.endpoint.interrupt(
-        now,
-        this.#dataChannel,
-        0,
-        this,
-        INTERRUPT_SENT,
-      );
-      if (asked) return;
-    }
-    this.#complete(now);
+    this.signal.send(now, this.#command, view, this.#reader.slotOf(0) * COMMAND_BYTES);
   }
 
   #complete(now: Nanos): void {
     this.#context.onCommand?.(now, this.#index, this.#startedNs, this.#command);
     // Copies of this channel that read ahead keep the engine: they use it already.
-    if (this.#ahead === 0) this.#engineOf(this.#command)?.giveBack(now, this);
+    if (this.#copies.ahead === 0) this.#context.holds.giveBack(now, this, this.#command);
     this.commandsDone = (this.commandsDone + 1) >>> 0;
     this.#state = State.IDLE;
     this.#reader.pass(now);

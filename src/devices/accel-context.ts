@@ -3,7 +3,7 @@ import type { Nanos } from '#base/units';
 import type { Endpoint } from '#pcie/endpoint';
 import type { CommandChecker } from './accel-check.ts';
 import type { AccelCommand } from './accel-command.ts';
-import type { CopyEngine, EventFile } from './accel-held.ts';
+import type { CommandHolds } from './accel-held.ts';
 import type { KernelMemory } from './accel-kernels.ts';
 import type { AccelError } from './accel-registers.ts';
 import type { FetchLimits } from './accel-ring-reader.ts';
@@ -30,10 +30,7 @@ export interface ChannelContext extends FetchLimits {
   readonly kernels: KernelMemory;
   readonly checker: CommandChecker;
   readonly nsPerFlop: number;
-  readonly events: EventFile;
-  /** The engines all channels share; without them each channel copies by itself. */
-  readonly readEngine: CopyEngine | undefined;
-  readonly writeEngine: CopyEngine | undefined;
+  readonly holds: CommandHolds;
   /** Told of each command that is done; see `AcceleratorOptions`. */
   readonly onCommand: CommandObserver | undefined;
   readonly onFetch: FetchObserver | undefined;

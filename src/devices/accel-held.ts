@@ -4,6 +4,7 @@
  */
 import { assert } from '#base/assert';
 import type { Nanos } from '#base/units';
+import { type AccelCommand, Opcode } from './accel-command.ts';
 import { EVENT_COUNT } from './accel-registers.ts';
 
 /** A channel whose command at its head is held up. */
@@ -18,7 +19,7 @@ interface Waiter {
 }
 
 /** The events: numbers that only grow, 0 after a reset. */
-export class EventFile {
+class EventFile {
   readonly #values = new Float64Array(EVENT_COUNT);
   #waiters: Waiter[] = [];
 
@@ -50,7 +51,7 @@ export class EventFile {
 }
 
 /** An engine that one channel has at a time; the others get it in the order they asked. */
-export class CopyEngine {
+class CopyEngine {
   #user: Held | undefined;
   #queue: Held[] = [];
 
@@ -77,5 +78,56 @@ export class CopyEngine {
   reset(): void {
     this.#user = undefined;
     this.#queue = [];
+  }
+}
+
+/** All that commands of one device can be held up by. */
+export class CommandHolds {
+  readonly #events = new EventFile();
+  /** The engines all channels share; without them each channel copies by itself. */
+  readonly #readEngine: CopyEngine | undefined;
+  readonly #writeEngine: CopyEngine | undefined;
+
+  constructor(sharesEngines: boolean) {
+    this.#readEngine = sharesEngines ? new CopyEngine() : undefined;
+    this.#writeEngine = sharesEngines ? new CopyEngine() : undefined;
+  }
+
+  /** Whether something else has to happen first; `held` is then released when it has. */
+  isHeld(held: Held, command: Readonly<AccelCommand>): boolean {
+    if (command.opcode === Opcode.EVENT_WAIT) {
+      return !this.#events.waitFor(held, command.operand0, command.operand1);
+    }
+    const engine = this.#engineOf(command);
+    return engine !== undefined && !engine.take(held);
+  }
+
+  /** The event becomes `value`, unless it is more already. */
+  raise(now: Nanos, event: number, value: number): void {
+    this.#events.raise(now, event, value);
+  }
+
+  /** `held` needs the engine of `command`, if any, no longer. */
+  giveBack(now: Nanos, held: Held, command: Readonly<AccelCommand>): void {
+    this.#engineOf(command)?.giveBack(now, held);
+  }
+
+  /** `held` has stopped: it neither has anything nor waits for it any more. */
+  forget(now: Nanos, held: Held): void {
+    this.#events.forget(held);
+    this.#readEngine?.forget(now, held);
+    this.#writeEngine?.forget(now, held);
+  }
+
+  reset(): void {
+    this.#events.reset();
+    this.#readEngine?.reset();
+    this.#writeEngine?.reset();
+  }
+
+  #engineOf({ opcode, operand2 }: Readonly<AccelCommand>): CopyEngine | undefined {
+    if (operand2 === 0) return undefined;
+    if (opcode === Opcode.COPY_HTOD) return this.#readEngine;
+    return opcode === Opcode.COPY_DTOH ? this.#writeEngine : undefined;
   }
 }

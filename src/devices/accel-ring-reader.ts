@@ -7,6 +7,8 @@ import type { Nanos } from '#base/units';
 import type { DmaEngine } from '#pcie/endpoint-dma';
 import { type DmaClient, DmaStatus } from '#pcie/endpoint-transfer';
 import { type AccelCommand, COMMAND_BYTES, decodeCommand } from './accel-command.ts';
+import { MAX_RING_ENTRIES, MIN_RING_ENTRIES } from './accel-registers.ts';
+import { HOST_ADDRESS_END } from './device-model.ts';
 
 export interface FetchLimits {
   /** Commands fetched ahead at most: a power of two. */
@@ -74,13 +76,27 @@ export class RingReader implements DmaClient {
     return this.#base + this.head * COMMAND_BYTES;
   }
 
-  /** Reads a ring of `entries` at `base`, from its first entry on. */
-  start(base: number, entries: number): void {
+  /**
+   * Reads a ring of `entries` at `base`, from its first entry on. False, and nothing is read, where the
+   * datasheet allows no such ring.
+   */
+  start(base: number, entries: number): boolean {
+    const isPowerOfTwo = entries > 0 && (entries & (entries - 1)) === 0;
+    if (
+      !isPowerOfTwo ||
+      entries < MIN_RING_ENTRIES ||
+      entries > MAX_RING_ENTRIES ||
+      base % COMMAND_BYTES !== 0 ||
+      base + entries * COMMAND_BYTES >= HOST_ADDRESS_END
+    ) {
+      return false;
+    }
     this.clear();
     this.#base = base;
     this.#entries = entries;
     this.#capacity = Math.min(this.#limits.prefetchCommands, entries);
     this.#isReading = true;
+    return true;
   }
 
   /** Nothing fetched or under way counts any more. Head and tail stay. */

@@ -15,7 +15,7 @@ import { EndpointDevice } from '#pcie/endpoint-device';
 import { AccelChannel } from './accel-channel.ts';
 import { CommandChecker } from './accel-check.ts';
 import type { ChannelContext, CommandObserver, FetchObserver } from './accel-context.ts';
-import { CopyEngine, EventFile } from './accel-held.ts';
+import { CommandHolds } from './accel-held.ts';
 import { KernelMemory } from './accel-kernels.ts';
 import * as reg from './accel-registers.ts';
 import type { DeviceModel } from './device-model.ts';
@@ -74,9 +74,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
   readonly nsPerFlop: number;
   readonly onCommand: CommandObserver | undefined;
   readonly onFetch: FetchObserver | undefined;
-  readonly events = new EventFile();
-  readonly readEngine: CopyEngine | undefined;
-  readonly writeEngine: CopyEngine | undefined;
+  readonly holds: CommandHolds;
   readonly #channels: AccelChannel[] = [];
   readonly #uuidWords: Uint32Array;
   readonly #log: (message: string) => void;
@@ -100,9 +98,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
     checks.integer('fetchesInFlight', this.fetchesInFlight, 1, 64);
     this.onCommand = options.onCommand;
     this.onFetch = options.onFetch;
-    const isShared = options.sharedCopyEngines ?? false;
-    this.readEngine = isShared ? new CopyEngine() : undefined;
-    this.writeEngine = isShared ? new CopyEngine() : undefined;
+    this.holds = new CommandHolds(options.sharedCopyEngines ?? false);
     this.nsPerFlop = options.nsPerFlop ?? 0;
     if (!(this.nsPerFlop >= 0 && this.nsPerFlop < Infinity)) {
       throw checks.invalid(`nsPerFlop must be a number of at least 0: ${this.nsPerFlop}`);
@@ -300,9 +296,9 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
       case reg.ERROR_ADDRESS_HI:
         return Math.floor(channel.errorAddress / 0x1_0000_0000) % 0x1_0000_0000;
       case reg.FENCE_VALUE_LO:
-        return channel.fenceValueLo;
+        return channel.signal.fenceValueLo;
       case reg.FENCE_VALUE_HI:
-        return channel.fenceValueHi;
+        return channel.signal.fenceValueHi;
       default:
         return this.#unknown('read', offset);
     }
@@ -337,9 +333,7 @@ class Accelerator extends EndpointDevice implements AcceleratorModel, RegisterBa
   }
 
   #resetRegisters(now: Nanos): void {
-    this.events.reset();
-    this.readEngine?.reset();
-    this.writeEngine?.reset();
+    this.holds.reset();
     for (const channel of this.#channels) channel.reset(now);
     this.#scratch = 0;
     this.#interruptStatus = 0;
