@@ -21,6 +21,8 @@ import {
 import { MSI_CAPABILITY_ID } from '#pcie/msi';
 import { MSIX_CAPABILITY_ID, MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET_BIR } from '#pcie/msix';
 import {
+  DEVCAP_FUNCTION_LEVEL_RESET,
+  DEVCTL_INITIATE_FUNCTION_LEVEL_RESET,
   DEVCTL_MAX_PAYLOAD_SIZE_SHIFT,
   DEVICE_CAPABILITIES,
   DEVICE_CONTROL,
@@ -28,10 +30,6 @@ import {
 } from '#pcie/pcie-capability';
 import { type Tlp, tlpAddress } from '#pcie/tlp';
 import { MsiShadow, MsixShadow, mergeBytes } from './msi-shadow.ts';
-
-// Function level reset (7.5.3.3, 7.5.3.4): in Device Capabilities and in Device Control.
-const DEVCAP_FUNCTION_LEVEL_RESET = 1 << 28;
-const DEVCTL_INITIATE_FUNCTION_LEVEL_RESET = 1 << 15;
 
 /** Interrupt Pin in its register. */
 const INTERRUPT_PIN_MASK = 0xff00;

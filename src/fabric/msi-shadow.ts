@@ -11,6 +11,7 @@
  */
 import {
   MSI_64_BIT_ADDRESS_CAPABLE,
+  MSI_CONTROL_WRITABLE,
   MSI_ENABLE,
   MSI_MESSAGE_ADDRESS,
   MSI_MESSAGE_UPPER_ADDRESS,
@@ -35,9 +36,6 @@ export function mergeBytes(old: number, value: number, byteEnables: number): num
   if ((byteEnables & 8) !== 0) mask |= 0xff000000;
   return ((old & ~mask) | (value & mask)) >>> 0;
 }
-
-/** The rest of message control says what the function can do: it is read-only. */
-const MSI_WRITABLE = MSI_ENABLE | (7 << MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT);
 
 class MsiMessage {
   enabled = false;
@@ -77,11 +75,11 @@ export class MsiShadow {
   /** `header` is the capability's first register as read. */
   pin(offset: number, header: number): void {
     this.offset = offset;
-    this.#control = header & ~MSI_WRITABLE;
+    this.#control = header & ~MSI_CONTROL_WRITABLE;
   }
 
   reset(): void {
-    this.#control &= ~MSI_WRITABLE;
+    this.#control &= ~MSI_CONTROL_WRITABLE;
     this.#now.copyFrom(new MsiMessage());
     this.#before.copyFrom(this.#now);
     this.#writesUnderWay = 0;
@@ -99,7 +97,7 @@ export class MsiShadow {
     const relative = register - this.offset;
     if (relative === 0) {
       const merged = mergeBytes(this.#control, value, byteEnables);
-      this.#control = (this.#control & ~MSI_WRITABLE) | (merged & MSI_WRITABLE);
+      this.#control = (this.#control & ~MSI_CONTROL_WRITABLE) | (merged & MSI_CONTROL_WRITABLE);
       now.enabled = (this.#control & MSI_ENABLE) !== 0;
       const capable = (this.#control >>> MSI_MULTIPLE_MESSAGE_CAPABLE_SHIFT) & 7;
       const enable = (this.#control >>> MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT) & 7;

@@ -4,13 +4,14 @@
  * all ones. The second column is 0 in write-1-to-clear and read-only zero bits.
  */
 import { expect, it } from 'vitest';
+import { ENDPOINT_PCIE } from '#testkit/endpoint-pcie';
 import { AdvancedErrorReporting } from './aer.ts';
 import { Bars } from './bar.ts';
 import { ConfigSpace } from './config-space.ts';
 import { addDeviceSerialNumber } from './dsn.ts';
 import { Msi } from './msi.ts';
 import { Msix } from './msix.ts';
-import { PcieCapability, PortType } from './pcie-capability.ts';
+import { PcieCapability } from './pcie-capability.ts';
 import { PowerManagement } from './pm.ts';
 import { addSecondaryPcie } from './secondary-pcie.ts';
 
@@ -98,15 +99,7 @@ it('an endpoint with every capability looks to software as the specification dra
   ]);
   new PowerManagement(config, { noSoftReset: true });
   new Msi(config, { vectors: 4, perVectorMasking: true });
-  new PcieCapability(config, {
-    portType: PortType.ENDPOINT,
-    maxPayloadBytes: 512,
-    extendedTag: true,
-    tenBitTagCompleter: true,
-    tenBitTagRequester: true,
-    generation: 3,
-    lanes: 16,
-  });
+  new PcieCapability(config, ENDPOINT_PCIE);
   new Msix(config, { vectors: 8, tableBar: 0, tableOffset: 0x800, pbaBar: 0, pbaOffset: 0xc00 });
   new AdvancedErrorReporting(config, { ecrc: true });
   addDeviceSerialNumber(config, 0x0123_4567, 0x89ab_cdef);

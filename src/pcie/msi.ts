@@ -11,6 +11,8 @@ export const MSI_CAPABILITY_ID = 0x05;
 export const MSI_ENABLE = 1 << 16;
 export const MSI_MULTIPLE_MESSAGE_CAPABLE_SHIFT = 17;
 export const MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT = 20;
+/** What of it software may write; the rest says what the function can do. */
+export const MSI_CONTROL_WRITABLE = MSI_ENABLE | (7 << MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT);
 export const MSI_64_BIT_ADDRESS_CAPABLE = 1 << 23;
 export const MSI_PER_VECTOR_MASKING_CAPABLE = 1 << 24;
 
@@ -44,12 +46,11 @@ export class Msi {
       (capable << MSI_MULTIPLE_MESSAGE_CAPABLE_SHIFT) |
       MSI_64_BIT_ADDRESS_CAPABLE |
       (perVectorMasking ? MSI_PER_VECTOR_MASKING_CAPABLE : 0);
-    const controlReadWrite = MSI_ENABLE | (7 << MSI_MULTIPLE_MESSAGE_ENABLE_SHIFT);
     this.offset = config.addCapability(
       MSI_CAPABILITY_ID,
       perVectorMasking ? 24 : 16,
       control >>> 16,
-      controlReadWrite >>> 16,
+      MSI_CONTROL_WRITABLE >>> 16,
     );
     config.define(this.offset + MSI_MESSAGE_ADDRESS, 0, 0xffff_fffc);
     config.define(this.offset + MSI_MESSAGE_UPPER_ADDRESS, 0, 0xffff_ffff);

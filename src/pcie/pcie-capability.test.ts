@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ENDPOINT_PCIE } from '#testkit/endpoint-pcie';
 import { ConfigSpace } from './config-space.ts';
 import {
   DEVCTL2_10_BIT_TAG_REQUESTER_ENABLE,
@@ -13,15 +14,7 @@ import {
 } from './pcie-capability.ts';
 
 const ALL_BYTES = 15;
-const ENDPOINT: PcieCapabilityOptions = {
-  portType: PortType.ENDPOINT,
-  maxPayloadBytes: 512,
-  extendedTag: true,
-  tenBitTagCompleter: true,
-  tenBitTagRequester: true,
-  generation: 4,
-  lanes: 16,
-};
+const ENDPOINT: PcieCapabilityOptions = { ...ENDPOINT_PCIE, generation: 4 };
 
 function capability(options: PcieCapabilityOptions): { config: ConfigSpace; cap: PcieCapability } {
   const config = new ConfigSpace({ vendorId: 1, deviceId: 1, revisionId: 0, classCode: 0 });

@@ -17,6 +17,7 @@ export const PCIE_SLOT_IMPLEMENTED = 1 << 24;
 export const DEVICE_CAPABILITIES = 0x04;
 export const DEVCAP_EXTENDED_TAG_SUPPORTED = 1 << 5;
 export const DEVCAP_ROLE_BASED_ERROR_REPORTING = 1 << 15;
+export const DEVCAP_FUNCTION_LEVEL_RESET = 1 << 28;
 
 /** Device Control in bits 15:0, Device Status in 31:16. */
 export const DEVICE_CONTROL = 0x08;
@@ -29,6 +30,7 @@ export const DEVCTL_MAX_PAYLOAD_SIZE_SHIFT = 5;
 export const DEVCTL_EXTENDED_TAG_ENABLE = 1 << 8;
 export const DEVCTL_ENABLE_NO_SNOOP = 1 << 11;
 export const DEVCTL_MAX_READ_REQUEST_SIZE_SHIFT = 12;
+export const DEVCTL_INITIATE_FUNCTION_LEVEL_RESET = 1 << 15;
 export const DEVSTA_CORRECTABLE_ERROR_DETECTED = 1 << 16;
 export const DEVSTA_NON_FATAL_ERROR_DETECTED = 1 << 17;
 export const DEVSTA_FATAL_ERROR_DETECTED = 1 << 18;

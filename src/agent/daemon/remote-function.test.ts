@@ -4,7 +4,8 @@ import { Bars } from '#pcie/bar';
 import { ConfigSpace } from '#pcie/config-space';
 import { DmaLimits } from '#pcie/endpoint-dma';
 import { Msi } from '#pcie/msi';
-import { PcieCapability, PortType } from '#pcie/pcie-capability';
+import { PcieCapability } from '#pcie/pcie-capability';
+import { ENDPOINT_PCIE } from '#testkit/endpoint-pcie';
 import type { DeviceDescription } from '#vfio-user/client-options';
 import { CapabilityView } from './capability-view.ts';
 import { configBytesOf, remoteFunction, type RemoteFunction } from './remote-function.ts';
@@ -166,15 +167,7 @@ describe('a function', () => {
 describe('what a host has programmed', () => {
   const express = (): RemoteFunction =>
     made((config) => {
-      new PcieCapability(config, {
-        portType: PortType.ENDPOINT,
-        maxPayloadBytes: 512,
-        extendedTag: true,
-        tenBitTagCompleter: true,
-        tenBitTagRequester: true,
-        generation: 3,
-        lanes: 16,
-      });
+      new PcieCapability(config, ENDPOINT_PCIE);
       // Function Level Reset, bit 28 of Device Capabilities.
       config.setBits(0x44, 1 << 28);
     });
@@ -211,6 +204,34 @@ describe('what a host has programmed', () => {
     // Device Control 2 (68h): 10-bit tags bit 12, timeout disabled bit 4.
     registers.write(0x68, (1 << 12) | (1 << 4), 3);
     expect(limitsOf(registers)).toMatchObject({ tagBits: 10, timeoutEnabled: false });
+  });
+
+  // Figure of 7.7.1: Message Control is the upper half of the first register, bit 23 of it "64-bit address
+  // capable", bit 24 "per-vector masking capable", bits 19:17 Multiple Message Capable (2: four vectors).
+  it.each([
+    { control: 2 << 17, address: 0x0fee_0000, data: 8, masks: false },
+    { control: (2 << 17) | (1 << 24), address: 0x0fee_0000, data: 8, masks: true },
+    { control: (2 << 17) | (1 << 23), address: 0x3_0fee_0000, data: 12, masks: false },
+    { control: (2 << 17) | (3 << 23), address: 0x3_0fee_0000, data: 12, masks: true },
+  ])('has messages sent where it was told: $control', ({ control, address, data, masks }) => {
+    const fn = made((config) => config.addCapability(0x05, 24, control >>> 16), {
+      irqs: [0, 4, 0, 0, 0],
+    });
+    const registers = new RemoteRegisters(fn);
+    // MSI Enable is bit 16, Multiple Message Enable bits 22:20: two vectors.
+    registers.write(0x40, (1 << 20) | (1 << 16), 0b1100);
+    registers.write(0x44, 0x0fee_0003, 15);
+    registers.write(0x48, 3, 15);
+    registers.write(0x40 + data, 0xabcd_1230, 15);
+    registers.write(0x44 + data, 0b10, 15);
+    expect(registers.msiEnabled).toBe(true);
+    expect(registers.msiCount).toBe(2);
+    expect(registers.msiAddress).toBe(address);
+    expect([0, 1, 2].map((vector) => registers.msiData(vector))).toEqual([0x1230, 0x1231, 0x1230]);
+    expect([0, 1, 3].map((vector) => registers.isMasked(vector))).toEqual([false, masks, masks]);
+    registers.reset();
+    expect(registers.msiEnabled).toBe(false);
+    expect(registers.msiAddress).toBe(0);
   });
 
   it('is forgotten by a Function Level Reset, but for bus number and payload size', () => {
