@@ -229,14 +229,16 @@ export class RemoteDevice implements DeviceModel {
 
   #described(now: Nanos, session: ClientSession, description: DeviceDescription): void {
     openFunction(now, session, description, (then, found) => {
-      const known = this.#function;
-      let reason = typeof found === 'string' ? found : undefined;
-      if (typeof found !== 'string' && known !== undefined) reason = changeOf(known, found);
-      if (typeof found === 'string' || reason !== undefined) {
-        session.disconnect(then, reason ?? '');
+      if (typeof found === 'string') {
+        session.disconnect(then, found);
         return;
       }
       this.#function ??= found;
+      const change = changeOf(this.#function, found);
+      if (change !== undefined) {
+        session.disconnect(then, change);
+        return;
+      }
       this.#responder = new RemoteResponder({
         session,
         fn: found,
