@@ -9,11 +9,14 @@ import type { KnownProcess } from './state-folder.ts';
 const STOP_WITHIN_MS = 3000;
 
 export class OwnProcess {
+  readonly target: KnownProcess;
   readonly #process: LoggedProcess;
   #stopping = false;
 
-  constructor(state: string, target: KnownProcess) {
-    this.#process = startPoolProcess(state, target, 'ours');
+  /** `main`: see `startPoolProcess`. */
+  constructor(state: string, target: KnownProcess, main?: string) {
+    this.target = target;
+    this.#process = startPoolProcess(state, target, 'ours', main);
   }
 
   get pid(): number {
@@ -42,12 +45,21 @@ export class OwnProcess {
 
   /** Tells it to stop and waits until it is gone. */
   async stop(): Promise<void> {
+    const timer = setTimeout(() => this.#process.child.kill('SIGKILL'), STOP_WITHIN_MS);
+    await this.#end('SIGTERM');
+    clearTimeout(timer);
+  }
+
+  /** Ends it as a power cut would. */
+  kill(): Promise<void> {
+    return this.#end('SIGKILL');
+  }
+
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     this.#stopping = true;
     const { child, ended } = this.#process;
     if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGTERM');
-    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
+    child.kill(signal);
     await ended;
-    clearTimeout(timer);
   }
 }

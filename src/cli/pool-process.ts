@@ -10,13 +10,14 @@ const MAIN = fileURLToPath(ownFile('main.js'));
 /** How long it may take until it serves. */
 export const READY_WITHIN_MS = 30_000;
 
+/** `main` is the command line it runs: this one, but for tests, which are not of a build. */
 export function startPoolProcess(
   state: string,
   { name, kind }: KnownProcess,
   how: 'ours' | 'detached',
+  main = MAIN,
 ): LoggedProcess {
   const config = configFile(state, name);
   const args = [kind, '--config', config, '--state', state, '--log-format', 'text'];
-  const words = [MAIN, ...args];
-  return new LoggedProcess(name, process.execPath, words, logFile(state, name), how);
+  return new LoggedProcess(name, process.execPath, [main, ...args], logFile(state, name), how);
 }

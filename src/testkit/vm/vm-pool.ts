@@ -6,7 +6,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { askProcess } from '#cli/control-client';
+import { OwnProcess } from '#cli/own-process';
 import { vmHostYaml } from '#cli/pool-config-text';
 import { openPool, type PoolConnection, poolManager } from '#cli/pool-connection';
 import { demandOf } from '#cli/pool-demand';
@@ -16,14 +18,13 @@ import { configFile, logFile, poolFolder } from '#cli/pool-folder';
 import { all, bindingPages, gpuPages, pathPages } from '#cli/pool-lists';
 import { plainOf } from '#cli/pool-plain';
 import { newRequestId } from '#cli/pool-request';
-import type { ProcessKind } from '#cli/state-folder';
+import { type ProcessKind, socketPath } from '#cli/state-folder';
 import type { ScreenshotResult } from '#cli/take-screenshot';
 import { issueFiles } from '#identity/certificates';
 import { type Gpu, GpuSchema } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { changeBindings } from './binding-change.ts';
 import { lookFor } from './look-for.ts';
 import { type Picture, pictureOfPng } from './picture.ts';
-import { MAIN, PoolProcess } from './pool-process.ts';
 import type { LinkView, ProxyView, SlotView } from './proxy-view.ts';
 import { TestVm, type TestVmOptions } from './test-vm.ts';
 import type { VmNeeds } from './vm-needs.ts';
@@ -39,6 +40,7 @@ import {
   REMOTE_SOCKET,
 } from './vm-pool-parts.ts';
 
+const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const FIRST_HOST = 'vm1';
 const WITHIN_NS = 60e9;
 const QUIET_MS = 200;
@@ -49,7 +51,7 @@ const BOXES = Object.keys(DEVICES);
 
 export class VmPool {
   readonly state = mkdtempSync(path.join(os.tmpdir(), 'dxpu-vm-pool-'));
-  readonly #processes = new Map<string, PoolProcess>();
+  readonly #processes = new Map<string, OwnProcess>();
   readonly #vms = new Map<string, TestVm>();
   #connection: PoolConnection | undefined;
   #remote: LoggedProcess | undefined;
@@ -149,7 +151,7 @@ export class VmPool {
 
   /** By the control socket of a process; `name` as `host-vm1`. */
   ask(name: string, method: string, params: object): Promise<unknown> {
-    return askProcess(this.process(name), method, params);
+    return askProcess(this.process(name).target, method, params);
   }
 
   /** As `dxpu status` shows it. */
@@ -185,7 +187,7 @@ export class VmPool {
     return one;
   }
 
-  process(name: string): PoolProcess {
+  process(name: string): OwnProcess {
     return found(this.#processes, name);
   }
 
@@ -196,8 +198,10 @@ export class VmPool {
 
   /** One that was killed, or one that is new; returns once it serves. */
   async startProcess(kind: ProcessKind, id: string): Promise<void> {
-    const process = new PoolProcess(this.state, kind, id);
-    this.#processes.set(process.name, process);
+    const { state } = this;
+    const target = { name: `${kind}-${id}`, kind, socket: socketPath(state, { kind, id }) };
+    const process = new OwnProcess(state, target, MAIN);
+    this.#processes.set(target.name, process);
     await process.ready();
   }
 
@@ -223,13 +227,8 @@ export class VmPool {
       const lines = devices.map((device) => `  - ${device}\n`);
       writeFileSync(file, `${head}devices:\n${lines.join('')}${LINK}`);
     }
-    const words = [
-      MAIN,
-      'device',
-      'serve',
-      'accel',
-      path.join(poolFolder(this.state), REMOTE_SOCKET),
-    ];
+    const socket = path.join(poolFolder(this.state), REMOTE_SOCKET);
+    const words = [MAIN, 'device', 'serve', 'accel', socket];
     const log = logFile(this.state, 'remote');
     this.#remote = new LoggedProcess('remote', process.execPath, words, log, 'ours');
     await this.startProcess('manager', 'm1');
