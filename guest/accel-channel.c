@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,12 @@
 #define WITHIN_MS 20000
 
 _Static_assert(RING_COUNT * sizeof(struct accel_command) <= PAGE_BYTES, "the ring is in one page");
+
+int first_argument(int argc, char **argv, char bdf[16]) {
+  if (argc < 3 || strcmp(argv[1], "-d") != 0) return 1;
+  snprintf(bdf, 16, "%.15s", argv[2]);
+  return 3;
+}
 
 void open_channel(struct accel_channel *channel, char bdf[16], size_t bytes) {
   memset(channel, 0, sizeof *channel);

@@ -20,6 +20,9 @@ struct accel_channel {
   unsigned tail;
 };
 
+/* Takes `-d BDF` from the words of a program, if that is what they begin with. Returns where the others begin. */
+int first_argument(int argc, char **argv, char bdf[16]);
+
 /* Of the function at `bdf`, or of the first accelerator where that is empty; then `bdf` names it. With `bytes` of memory. */
 void open_channel(struct accel_channel *channel, char bdf[16], size_t bytes);
 

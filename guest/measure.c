@@ -103,11 +103,7 @@ static void wait_until(const char *bdf, int there) {
 
 int main(int argc, char **argv) {
   char bdf[16] = "";
-  int at = 1;
-  if (argc > 2 && strcmp(argv[1], "-d") == 0) {
-    snprintf(bdf, sizeof bdf, "%.15s", argv[2]);
-    at = 3;
-  }
+  const int at = first_argument(argc, argv, bdf);
   const char *what = at < argc ? argv[at] : "";
   const unsigned long amount = at + 1 < argc ? strtoul(argv[at + 1], NULL, 10) : 0;
   const int is_read = strcmp(what, "read") == 0, is_write = strcmp(what, "write") == 0;

@@ -213,11 +213,7 @@ static void count_memory(char bdf[16]) {
 
 int main(int argc, char **argv) {
   char bdf[16] = "";
-  int at = 1;
-  if (argc > 2 && strcmp(argv[1], "-d") == 0) {
-    snprintf(bdf, sizeof bdf, "%.15s", argv[2]);
-    at = 3;
-  }
+  const int at = first_argument(argc, argv, bdf);
   const char *what = at < argc ? argv[at] : "";
   if (strcmp(what, "masterless") == 0) masterless(bdf);
   else if (strcmp(what, "memory") == 0) count_memory(bdf);

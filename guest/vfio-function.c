@@ -121,13 +121,6 @@ static void open_interrupt(struct vfio_function *function) {
     fail("%s has no MSI: %s", function->bdf, strerror(errno));
 }
 
-uint16_t read_command(const struct vfio_function *function, off_t *at) {
-  *at = (off_t)region(function, VFIO_PCI_CONFIG_REGION_INDEX).offset + PCI_COMMAND;
-  uint16_t command;
-  if (pread(function->device, &command, 2, *at) != 2) fail("cannot read the config of %s", function->bdf);
-  return command;
-}
-
 void open_function(struct vfio_function *function, const char *bdf) {
   memset(function, 0, sizeof *function);
   snprintf(function->bdf, sizeof function->bdf, "%s", bdf);
@@ -137,8 +130,10 @@ void open_function(struct vfio_function *function, const char *bdf) {
   function->bar0 = mmap(NULL, bar.size, PROT_READ | PROT_WRITE, MAP_SHARED, function->device,
                         (off_t)bar.offset);
   if (function->bar0 == MAP_FAILED) fail("cannot map BAR0 of %s: %s", bdf, strerror(errno));
-  off_t at;
-  const uint16_t command = read_command(function, &at) | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
+  const off_t at = (off_t)region(function, VFIO_PCI_CONFIG_REGION_INDEX).offset + PCI_COMMAND;
+  uint16_t command;
+  if (pread(function->device, &command, 2, at) != 2) fail("cannot read the config of %s", bdf);
+  command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
   if (pwrite(function->device, &command, 2, at) != 2) fail("cannot write the config of %s", bdf);
   open_interrupt(function);
 }

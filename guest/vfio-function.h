@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct vfio_function {
   char bdf[16];
@@ -21,9 +20,6 @@ void open_function(struct vfio_function *function, const char *bdf);
 
 /* Memory of ours that the function reaches at `iova`, a multiple of 2 MiB; zeroed. */
 void *map_dma(struct vfio_function *function, uint64_t iova, size_t bytes);
-
-/* The Command register, and where it is in the file of the device. */
-uint16_t read_command(const struct vfio_function *function, off_t *at);
 
 /* Says why on stderr and ends the program with status 1. */
 _Noreturn void fail(const char *format, ...);
