@@ -53,28 +53,17 @@ export class RemoteDma implements DmaTarget, DmaClient {
   }
 
   read(now: Nanos, access: DmaReadAccess): void {
-    const refused = this.#refused();
-    if (refused !== undefined) {
-      access.fail(now, refused);
-      return;
-    }
+    if (this.#refuses(now, access)) return;
     const { address, count } = access;
     const bytes = new Uint8Array(count);
     const done = (then: Nanos): void => access.complete(then, bytes);
-    const cookie = this.#open({
-      done,
-      fail: (then, errno) => access.fail(then, errno),
-      serial: undefined,
-    });
+    const fail = (then: Nanos, errno: number): void => access.fail(then, errno);
+    const cookie = this.#open({ done, fail, serial: undefined });
     this.#engine.read(now, 0, address, bytes, 0, count, this, cookie);
   }
 
   write(now: Nanos, access: DmaWriteAccess): void {
-    const refused = this.#refused();
-    if (refused !== undefined) {
-      access.fail(now, refused);
-      return;
-    }
+    if (this.#refuses(now, access)) return;
     const { address, count } = access;
     const done = (then: Nanos): void => access.done(then);
     const fail = (then: Nanos, errno: number): void => access.fail(then, errno);
@@ -141,9 +130,12 @@ export class RemoteDma implements DmaTarget, DmaClient {
     this.#engine.tick(now);
   }
 
-  #refused(): number | undefined {
-    if (!this.limits.busMaster) return Errno.EPERM;
-    return this.#out.size >= MAX_KEPT_TRANSFERS ? Errno.EBUSY : undefined;
+  /** Whether what is asked cannot be taken; then it is answered. */
+  #refuses(now: Nanos, access: DmaReadAccess | DmaWriteAccess): boolean {
+    const isFull = this.#out.size >= MAX_KEPT_TRANSFERS;
+    if (this.limits.busMaster && !isFull) return false;
+    access.fail(now, this.limits.busMaster ? Errno.EBUSY : Errno.EPERM);
+    return true;
   }
 
   #open(transfer: Transfer): number {
