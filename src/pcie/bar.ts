@@ -94,3 +94,8 @@ export class Bars {
 export function barRegister(index: number): number {
   return BASE_ADDRESS_0 + 4 * index;
 }
+
+/** Whether a byte offset lies in the register of a BAR. */
+export function isBarRegister(offset: number): boolean {
+  return offset >= barRegister(0) && offset < barRegister(BAR_COUNT);
+}

@@ -1,15 +1,12 @@
 /** Where the BARs of a served model lie, and what its client believes: the registers as it has written them. */
 import { assert } from '#base/assert';
-import { BAR_COUNT, barRegister, Bars, type BarSpec } from '#pcie/bar';
+import { barRegister, Bars, type BarSpec, isBarRegister } from '#pcie/bar';
 import { ConfigSpace } from '#pcie/config-space';
 import type { RegisterWrite } from './config-span.ts';
 
 const TWO_TO_32 = 0x1_0000_0000;
 const FIRST_32_BIT = 0x8000_0000;
 const FIRST_64_BIT = 2 ** 41;
-
-const isBar = (register: number): boolean =>
-  register >= barRegister(0) && register < barRegister(BAR_COUNT);
 
 export class ModelBars {
   readonly #addresses = new Map<number, number>();
@@ -55,13 +52,13 @@ export class ModelBars {
   show(offset: number, bytes: Uint8Array): void {
     for (let index = 0; index < bytes.length; index++) {
       const at = offset + index;
-      if (isBar(at)) bytes[index] = this.#believed.read32(at & ~3) >>> (8 * (at & 3));
+      if (isBarRegister(at)) bytes[index] = this.#believed.read32(at & ~3) >>> (8 * (at & 3));
     }
   }
 
   /** Takes a write to a BAR. False for any other, which is the model's. */
   take({ register, value, byteEnables }: RegisterWrite): boolean {
-    if (!isBar(register)) return false;
+    if (!isBarRegister(register)) return false;
     this.#believed.write(register, value, byteEnables);
     return true;
   }

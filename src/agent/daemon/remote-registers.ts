@@ -3,7 +3,7 @@
  * are, what the function may do, and where its interrupts go. BARs are answered from here, with the sizes of
  * the regions; everything else the function answers itself, through its `CapabilityView`.
  */
-import { BAR_COUNT, barRegister, Bars } from '#pcie/bar';
+import { Bars, isBarRegister } from '#pcie/bar';
 import { ConfigSpace } from '#pcie/config-space';
 import type { DmaLimits } from '#pcie/endpoint-dma';
 import { IntxWire } from '#pcie/intx';
@@ -108,7 +108,7 @@ export class RemoteRegisters {
   /** What is not for the function to say: BARs, what is hidden, and what lies behind its end. */
   own(register: number): number | undefined {
     const { view, configBytes } = this.#function;
-    if (isBar(register)) return this.#programmed.read32(register);
+    if (isBarRegister(register)) return this.#programmed.read32(register);
     if (register >= configBytes) return 0;
     return view.isHidden(register) ? view.show(register, 0) : undefined;
   }
@@ -228,8 +228,4 @@ export class RemoteRegisters {
     if (express === 0 || (offset >= pcie.DEVICE_CAPABILITIES_2 && !this.#hasSecond)) return 0;
     return config.getUint32(express + offset, true);
   }
-}
-
-function isBar(register: number): boolean {
-  return register >= barRegister(0) && register < barRegister(BAR_COUNT);
 }

@@ -8,7 +8,7 @@ import { resetFunction } from '#host/function-reset';
 import type { FunctionSurvey } from '#host/function-survey';
 import type { SoftHost } from '#host/root-complex';
 import type { VirtualPort } from '#host/virtual-port';
-import { BAR_COUNT, barRegister } from '#pcie/bar';
+import { isBarRegister } from '#pcie/bar';
 import { COMMAND } from '#pcie/config-space';
 import type { DmaRegion } from '#vfio-user/dma-map';
 import { IRQ_MSI } from '#vfio-user/irq-info';
@@ -212,8 +212,7 @@ export class VmFunction implements ServedDevice {
     let open = writes.length;
     for (const { register, value, byteEnables } of writes) {
       this.#registers.write(register, value, byteEnables);
-      const isBar = register >= barRegister(0) && register < barRegister(BAR_COUNT);
-      if (isBar || register === COMMAND) this.#options.onChanged(now);
+      if (isBarRegister(register) || register === COMMAND) this.#options.onChanged(now);
       this.#soft.configWrite(now, this.#bdf, register, value, byteEnables, (then) => {
         open--;
         if (open === 0) access.done(then);
