@@ -3,7 +3,7 @@
  * real descriptors. A finding is an exception, a descriptor too many, an answer that is no message, or a
  * change of guest memory that nobody was lent.
  */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { Prng } from '#base/prng';
 import type { Nanos } from '#base/units';
 import { ArrayMemory } from '#vfio-user/client-memory';
@@ -24,7 +24,8 @@ import { encodeRegionInfoRequest } from '#vfio-user/region-info';
 import { createMemoryFile, systemFds } from '#vfio-user/system-fds';
 import { DEFAULT_CAPABILITIES, encodeVersion } from '#vfio-user/version';
 import { ExampleDevice } from './vfio-user-device.ts';
-import { openFds, RecordingPort, SessionRig } from './vfio-user-rig.ts';
+import { mutated } from './vfio-user/message-mutations.ts';
+import { duplicateFd, openFds, RecordingPort, SessionRig } from './vfio-user-rig.ts';
 
 export interface VfioUserFuzzResult {
   readonly messages: number;
@@ -37,8 +38,6 @@ export interface VfioUserFuzzResult {
 
 const GUEST_BYTES = 1 << 16;
 const CANARY = 0xc7;
-/** Mutated lengths stay below this, so that most of the time goes into messages. */
-const LONGEST_BYTES = 4096;
 
 /** Throws an error that names the seed and the message when something is found. */
 export function fuzzVfioUser(seed: number, count: number): VfioUserFuzzResult {
@@ -47,7 +46,8 @@ export function fuzzVfioUser(seed: number, count: number): VfioUserFuzzResult {
   const server = new ServerTarget(prng);
   const client = new ClientTarget();
   for (let index = 0; index < count; index++) {
-    const message = mutate(prng, validMessage(prng));
+    const valid = validMessage(prng);
+    const message = prng.below(3) === 0 ? valid : mutated(prng, valid);
     try {
       if (prng.below(4) === 0) client.give(message);
       else server.give(message);
@@ -134,7 +134,7 @@ class ServerTarget {
     this.#device.config.write(4, 6, 1);
     const lent = { address: 0x1000, sizeBytes: 4096, fileOffset: 4096 };
     const map = encodeDmaMap(1, { ...lent, readable: true, writable: true });
-    this.#rig.give(map, [duplicate(this.#file)]);
+    this.#rig.give(map, [duplicateFd(this.#file)]);
     this.#rig.port.sent.length = 0;
     this.#rig.refusals.length = 0;
   }
@@ -219,11 +219,6 @@ class ClientTarget {
   }
 }
 
-function duplicate(fd: number): number {
-  // Another description of the same file; whoever has it may close it.
-  return openSync(`/proc/self/fd/${fd}`, 'r+');
-}
-
 function validMessage(prng: Prng): Uint8Array {
   const id = prng.below(8);
   const address = 0x1000 * prng.below(4) + prng.below(64);
@@ -286,34 +281,4 @@ function doorbell(prng: Prng, id: number, address: number): Uint8Array {
   ] as const);
   const bytes = new Uint8Array(Uint32Array.of(value).buffer);
   return encodeRegionWrite(id, { region: 0, offset, count: 4, bytes });
-}
-
-/** Leaves a third as it is; otherwise flips, overwrites, cuts or extends, mostly with a fitting length. */
-function mutate(prng: Prng, valid: Uint8Array): Uint8Array {
-  if (prng.below(3) === 0) return valid;
-  let message = Uint8Array.from(valid);
-  for (let changes = 1 + prng.below(3); changes > 0; changes--) {
-    const at = prng.below(message.length);
-    switch (prng.below(5)) {
-      case 0:
-        message[at] = (message[at] ?? 0) ^ (1 << prng.below(8));
-        break;
-      case 1:
-        message[at] = prng.pick([0, 1, 0x7f, 0x80, 0xff]);
-        break;
-      case 2:
-        message.fill(prng.pick([0, 0xff]), at, at + prng.pick([2, 4, 8]));
-        break;
-      case 3:
-        message = message.slice(0, Math.max(HEADER_BYTES, at));
-        break;
-      default: {
-        const longer = new Uint8Array(Math.min(LONGEST_BYTES, message.length + prng.below(64)));
-        longer.set(message.subarray(0, longer.length));
-        message = longer;
-      }
-    }
-  }
-  if (prng.below(20) !== 0) viewOf(message).setUint32(4, message.length, true);
-  return message;
 }

@@ -1,5 +1,5 @@
 /** What tests of vfio-user share: places for sockets, raw peers that send any bytes, counting of fds. */
-import { closeSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RealClock } from '#base/clock';
@@ -17,6 +17,11 @@ import type { UnixFdSocket } from '#vfio-user/unix-fd-socket';
 /** Descriptors this process has open. */
 export function openFds(): number {
   return readdirSync('/proc/self/fd').length;
+}
+
+/** Another description of the file that `fd` is of, which whoever gets it may close. */
+export function duplicateFd(fd: number): number {
+  return openSync(`/proc/self/fd/${fd}`, 'r+');
 }
 
 /** A folder for sockets, and what removes it. */

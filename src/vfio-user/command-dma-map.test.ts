@@ -2,7 +2,7 @@
 import { closeSync, ftruncateSync, openSync, readSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ExampleDevice } from '#testkit/vfio-user-device';
-import { hex, openFds, SessionRig, socketFolder } from '#testkit/vfio-user-rig';
+import { duplicateFd, hex, openFds, SessionRig, socketFolder } from '#testkit/vfio-user-rig';
 import type { Message } from './message.ts';
 import { type Done, Errno } from './refusal.ts';
 import type { ServerOptions } from './server-options.ts';
@@ -206,7 +206,7 @@ test('a file on a disk may become shorter: refused, but mapped where the client 
 
 test('a file that became shorter: the transfer fails, this process goes on', () => {
   const fd = createMemoryFile('m', 8192, false);
-  const own = openSync(`/proc/self/fd/${fd}`, 'r+');
+  const own = duplicateFd(fd);
   rig.ask(map(0, 0, 8192), [fd]);
   expect(device.regions[0]!.access).toBe('file');
   ftruncateSync(own, 0);
@@ -281,7 +281,7 @@ test('a transfer that is under way ends with EFAULT at DMA_UNMAP, whose answer w
 test('regions above 1 GiB are mapped in windows', () => {
   const size = 2 ** 30 + 8192;
   const fd = createMemoryFile('big', size, true);
-  const own = openSync(`/proc/self/fd/${fd}`, 'r+');
+  const own = duplicateFd(fd);
   rig.ask(map(0, 0x1_0000_0000, size), [fd]);
   const windows = [...device.regions[0]!.windows()];
   expect(windows.map(({ address, bytes }) => [address, bytes.length])).toEqual([

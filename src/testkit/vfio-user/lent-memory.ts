@@ -2,9 +2,10 @@
  * What a client has lent, told from its accepted messages alone: an oracle for what a server lets its device
  * reach. All descriptors are of one file of zeros, `fd`; what was reached of it shows in its size on disk.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, readSync } from 'node:fs';
 import { Command, isCommand, type Message } from '#vfio-user/message';
 import { createMemoryFile } from '#vfio-user/system-fds';
+import { duplicateFd } from '../vfio-user-rig.ts';
 
 interface Lent {
   readonly address: number;
@@ -38,7 +39,7 @@ export class LentMemory {
 
   /** Another description of the file, to be given away. */
   descriptor(): number {
-    return openSync(`/proc/self/fd/${this.#fd}`, 'r+');
+    return duplicateFd(this.#fd);
   }
 
   /** A message that the server has not refused. */
