@@ -14,8 +14,8 @@ import type { Virtqueue } from './virtqueue.ts';
 const Stage = { REQUEST: 0, ENTRIES: 1 } as const;
 type Stage = (typeof Stage)[keyof typeof Stage];
 
-/** A queue with the request it has handed over. */
-class Slot {
+/** The request that a queue has handed over, and its answer. */
+class Exchange {
   readonly request = new Uint8Array(reg.LONGEST_REQUEST_BYTES);
   readonly requestView = new DataView(this.request.buffer);
   readonly response: Uint8Array;
@@ -40,7 +40,7 @@ export class GpuRequests {
   readonly #resources: GpuResources;
   readonly #transfer: GpuTransfer;
   /** By queue. */
-  readonly #slots = [new Slot(reg.RESP_EDID_BYTES), new Slot(reg.HDR_BYTES)];
+  readonly #exchanges = [new Exchange(reg.RESP_EDID_BYTES), new Exchange(reg.HDR_BYTES)];
   /** Of RESOURCE_ATTACH_BACKING; made when first needed. */
   #entries = new Uint8Array(0);
 
@@ -54,30 +54,30 @@ export class GpuRequests {
 
   /** Asks for as much of the request as any has, but for lists. */
   ready(now: Nanos, queue: Virtqueue): void {
-    const slot = this.#slots[queue.index] as Slot;
-    slot.stage = Stage.REQUEST;
-    slot.request.fill(0);
-    const bytes = Math.min(queue.readableBytes, slot.request.length);
-    queue.gather(now, 0, slot.request, 0, bytes);
+    const exchange = this.#exchanges[queue.index] as Exchange;
+    exchange.stage = Stage.REQUEST;
+    exchange.request.fill(0);
+    const bytes = Math.min(queue.readableBytes, exchange.request.length);
+    queue.gather(now, 0, exchange.request, 0, bytes);
   }
 
   /** What was asked for is there: answers, now or later. `hasEdid`: the driver has accepted that feature. */
   gathered(now: Nanos, queue: Virtqueue, hasEdid: boolean): void {
-    const slot = this.#slots[queue.index] as Slot;
-    if (slot.stage === Stage.ENTRIES) {
-      const id = slot.requestView.getUint32(reg.BACKING_RESOURCE, true);
-      const entries = slot.requestView.getUint32(reg.ATTACH_NR_ENTRIES, true);
+    const exchange = this.#exchanges[queue.index] as Exchange;
+    if (exchange.stage === Stage.ENTRIES) {
+      const id = exchange.requestView.getUint32(reg.BACKING_RESOURCE, true);
+      const entries = exchange.requestView.getUint32(reg.ATTACH_NR_ENTRIES, true);
       const view = new DataView(this.#entries.buffer);
       this.#answer(now, queue, this.#resources.attach(id, entries, view));
       return;
     }
-    const type = slot.requestView.getUint32(reg.HDR_TYPE, true);
+    const type = exchange.requestView.getUint32(reg.HDR_TYPE, true);
     const needed = reg.REQUEST_BYTES.get(type);
     if (needed === undefined) this.#answer(now, queue, reg.Response.ERR_UNSPEC);
     else if (queue.readableBytes < needed) {
       this.#answer(now, queue, reg.Response.ERR_INVALID_PARAMETER);
-    } else if (queue.index === reg.CURSOR_QUEUE) this.#cursor(now, queue, slot, type);
-    else this.#control(now, queue, slot, type, hasEdid);
+    } else if (queue.index === reg.CURSOR_QUEUE) this.#cursor(now, queue, exchange, type);
+    else this.#control(now, queue, exchange, type, hasEdid);
   }
 
   /** What is under way is not answered. */
@@ -86,23 +86,23 @@ export class GpuRequests {
   }
 
   scrub(): void {
-    for (const { request, response } of this.#slots) {
+    for (const { request, response } of this.#exchanges) {
       request.fill(0);
       response.fill(0);
     }
     this.#entries.fill(0);
   }
 
-  #control(now: Nanos, queue: Virtqueue, slot: Slot, type: number, hasEdid: boolean): void {
-    const { requestView: view } = slot;
+  #control(now: Nanos, queue: Virtqueue, exchange: Exchange, type: number, hasEdid: boolean): void {
+    const { requestView: view } = exchange;
     const resources = this.#resources;
     const u32 = (at: number): number => view.getUint32(at, true);
     switch (type) {
       case reg.Command.GET_DISPLAY_INFO:
-        this.#answerDisplayInfo(now, queue, slot);
+        this.#answerDisplayInfo(now, queue, exchange);
         break;
       case reg.Command.GET_EDID:
-        this.#answerEdid(now, queue, slot, hasEdid);
+        this.#answerEdid(now, queue, exchange, hasEdid);
         break;
       case reg.Command.RESOURCE_CREATE_2D:
         this.#answer(
@@ -142,7 +142,7 @@ export class GpuRequests {
         );
         break;
       case reg.Command.RESOURCE_ATTACH_BACKING:
-        this.#startAttach(now, queue, slot);
+        this.#startAttach(now, queue, exchange);
         break;
       case reg.Command.RESOURCE_DETACH_BACKING:
         this.#answer(now, queue, resources.detach(u32(reg.BACKING_RESOURCE)));
@@ -157,8 +157,8 @@ export class GpuRequests {
     }
   }
 
-  #cursor(now: Nanos, queue: Virtqueue, slot: Slot, type: number): void {
-    const { requestView: view } = slot;
+  #cursor(now: Nanos, queue: Virtqueue, exchange: Exchange, type: number): void {
+    const { requestView: view } = exchange;
     const u32 = (at: number): number => view.getUint32(at, true);
     if (type !== reg.Command.UPDATE_CURSOR && type !== reg.Command.MOVE_CURSOR) {
       this.#answer(now, queue, reg.Response.ERR_UNSPEC);
@@ -183,8 +183,8 @@ export class GpuRequests {
     this.#answer(now, queue, answer);
   }
 
-  #answerDisplayInfo(now: Nanos, queue: Virtqueue, slot: Slot): void {
-    const { response, responseView: view } = slot;
+  #answerDisplayInfo(now: Nanos, queue: Virtqueue, exchange: Exchange): void {
+    const { response, responseView: view } = exchange;
     response.fill(0, 0, reg.DISPLAY_INFO_BYTES);
     view.setUint32(reg.DISPLAY_INFO_MODES + 8, this.#display.width, true);
     view.setUint32(reg.DISPLAY_INFO_MODES + 12, this.#display.height, true);
@@ -192,8 +192,8 @@ export class GpuRequests {
     this.#answer(now, queue, reg.Response.OK_DISPLAY_INFO, reg.DISPLAY_INFO_BYTES);
   }
 
-  #answerEdid(now: Nanos, queue: Virtqueue, slot: Slot, hasEdid: boolean): void {
-    const { requestView, response, responseView: view } = slot;
+  #answerEdid(now: Nanos, queue: Virtqueue, exchange: Exchange, hasEdid: boolean): void {
+    const { requestView, response, responseView: view } = exchange;
     if (!hasEdid) {
       this.#answer(now, queue, reg.Response.ERR_UNSPEC);
     } else if (requestView.getUint32(reg.GET_EDID_SCANOUT, true) !== 0) {
@@ -206,9 +206,9 @@ export class GpuRequests {
     }
   }
 
-  #startAttach(now: Nanos, queue: Virtqueue, slot: Slot): void {
-    const id = slot.requestView.getUint32(reg.BACKING_RESOURCE, true);
-    const entries = slot.requestView.getUint32(reg.ATTACH_NR_ENTRIES, true);
+  #startAttach(now: Nanos, queue: Virtqueue, exchange: Exchange): void {
+    const id = exchange.requestView.getUint32(reg.BACKING_RESOURCE, true);
+    const entries = exchange.requestView.getUint32(reg.ATTACH_NR_ENTRIES, true);
     const bytes = reg.MEM_ENTRY_BYTES * entries;
     let answer = this.#resources.mayAttach(id, entries);
     if (answer === reg.Response.OK_NODATA && queue.readableBytes < reg.ATTACH_ENTRIES + bytes) {
@@ -221,13 +221,13 @@ export class GpuRequests {
     if (this.#entries.length === 0) {
       this.#entries = new Uint8Array(MAX_BACKING_ENTRIES * reg.MEM_ENTRY_BYTES);
     }
-    slot.stage = Stage.ENTRIES;
+    exchange.stage = Stage.ENTRIES;
     queue.gather(now, reg.ATTACH_ENTRIES, this.#entries, 0, bytes);
   }
 
   /** Puts the header before what is in the response, and gives the request back. */
   #answer(now: Nanos, queue: Virtqueue, type: reg.Response, bytes: number = reg.HDR_BYTES): void {
-    const { requestView, response, responseView: view } = this.#slots[queue.index] as Slot;
+    const { requestView, response, responseView: view } = this.#exchanges[queue.index] as Exchange;
     response.fill(0, 0, reg.HDR_BYTES);
     view.setUint32(reg.HDR_TYPE, type, true);
     const flags = requestView.getUint32(reg.HDR_FLAGS, true);

@@ -6,9 +6,9 @@ import { DmaLimits } from '#pcie/endpoint-dma';
 import { Msi } from '#pcie/msi';
 import { PcieCapability } from '#pcie/pcie-capability';
 import { ENDPOINT_PCIE } from '#testkit/endpoint-pcie';
-import type { DeviceDescription } from '#vfio-user/client-options';
+import { remoteFunctionOf } from '#testkit/remote-function-of';
 import { CapabilityView } from './capability-view.ts';
-import { configBytesOf, remoteFunction, type RemoteFunction } from './remote-function.ts';
+import { configBytesOf, type RemoteFunction } from './remote-function.ts';
 import { RemoteRegisters } from './remote-registers.ts';
 
 const IDENTITY = { vendorId: 0x1234, deviceId: 0x5678, revisionId: 1, classCode: 0x12_0000 };
@@ -81,23 +81,6 @@ describe('lists of capabilities', () => {
   });
 });
 
-function made(
-  build: (config: ConfigSpace) => void,
-  description: Partial<DeviceDescription> = {},
-): RemoteFunction {
-  const config = new ConfigSpace(IDENTITY);
-  build(config);
-  const bytes = new Uint8Array(4096);
-  const view = new DataView(bytes.buffer);
-  for (let at = 0; at < 4096; at += 4) view.setUint32(at, config.read32(at), true);
-  const fn = remoteFunction(
-    { resettable: true, regions: [], irqs: [0, 0, 0, 0, 0], writeMultiple: false, ...description },
-    bytes,
-  );
-  if (typeof fn === 'string') throw new Error(fn);
-  return fn;
-}
-
 const shown = (fn: RemoteFunction, register: number): number =>
   fn.view.show(register, fn.config.getUint32(register, true));
 
@@ -121,7 +104,7 @@ describe('a function', () => {
 
   it('has as many MSI vectors as its server has interrupts for', () => {
     const msi = (irqs: number): RemoteFunction =>
-      made((config) => new Msi(config, { vectors: 32, perVectorMasking: false }), {
+      remoteFunctionOf((config) => new Msi(config, { vectors: 32, perVectorMasking: false }), {
         irqs: [0, irqs, 0, 0, 0],
       });
     // Multiple Message Capable, bits 19:17, is the logarithm; 5 interrupts make 4 vectors.
@@ -140,11 +123,11 @@ describe('a function', () => {
       config.define(0x30, 0xfff0_0001, 0);
       config.set32(0x0c, 0x80_0000);
     };
-    const fn = made(build, { irqs: [1, 0, 0, 0, 0] });
+    const fn = remoteFunctionOf(build, { irqs: [1, 0, 0, 0, 0] });
     expect(shown(fn, 0x3c)).toBe(0x0100);
     expect(shown(fn, 0x30)).toBe(0);
     expect(shown(fn, 0x0c)).toBe(0);
-    expect(shown(made(build), 0x3c)).toBe(0);
+    expect(shown(remoteFunctionOf(build), 0x3c)).toBe(0);
   });
 
   it('shows no I/O BAR', () => {
@@ -154,7 +137,7 @@ describe('a function', () => {
       config.define(0x10, 1, 0xffff_fffc);
       new Bars(config, [{ index: 1, sizeBytes: 4096, is64Bit: false, prefetchable: true }]);
     };
-    const fn = made(build, { regions });
+    const fn = remoteFunctionOf(build, { regions });
     expect(fn.bars).toMatchObject([{ index: 1, prefetchable: true }]);
     const registers = new RemoteRegisters(fn);
     registers.write(0x10, 0xffff_ffff, 15);
@@ -166,7 +149,7 @@ describe('a function', () => {
 
 describe('what a host has programmed', () => {
   const express = (): RemoteFunction =>
-    made((config) => {
+    remoteFunctionOf((config) => {
       new PcieCapability(config, ENDPOINT_PCIE);
       // Function Level Reset, bit 28 of Device Capabilities.
       config.setBits(0x44, 1 << 28);
@@ -214,7 +197,7 @@ describe('what a host has programmed', () => {
     { control: (2 << 17) | (1 << 23), address: 0x3_0fee_0000, data: 12, masks: false },
     { control: (2 << 17) | (3 << 23), address: 0x3_0fee_0000, data: 12, masks: true },
   ])('has messages sent where it was told: $control', ({ control, address, data, masks }) => {
-    const fn = made((config) => config.addCapability(0x05, 24, control >>> 16), {
+    const fn = remoteFunctionOf((config) => config.addCapability(0x05, 24, control >>> 16), {
       irqs: [0, 4, 0, 0, 0],
     });
     const registers = new RemoteRegisters(fn);

@@ -1,27 +1,18 @@
 import { expect, it } from 'vitest';
 import { nanos } from '#base/units';
-import { ConfigSpace } from '#pcie/config-space';
 import { MESSAGE_ASSERT_INTA } from '#pcie/intx';
+import { remoteFunctionOf } from '#testkit/remote-function-of';
 import type { ClientSession } from '#vfio-user/client-session';
 import { RemoteDma } from './remote-dma.ts';
-import { remoteFunction } from './remote-function.ts';
 import { RemoteInterrupts } from './remote-interrupts.ts';
 import { RemoteRegisters } from './remote-registers.ts';
 
 const NOW = nanos(0);
 
-function functionWithPin(): RemoteRegisters {
-  const config = new ConfigSpace({ vendorId: 0x1234, deviceId: 1, revisionId: 0, classCode: 0 });
-  config.define(0x3c, 0x0100, 0xff);
-  const view = new DataView(new ArrayBuffer(4096));
-  for (let at = 0; at < 4096; at += 4) view.setUint32(at, config.read32(at), true);
-  const fn = remoteFunction(
-    { resettable: true, regions: [], irqs: [1, 0, 0, 0, 0], writeMultiple: false },
-    new Uint8Array(view.buffer),
-  );
-  if (typeof fn === 'string') throw new Error(fn);
-  return new RemoteRegisters(fn);
-}
+/** Interrupt Pin, bits 15:8, is INTA. */
+const withPin = remoteFunctionOf((config) => config.define(0x3c, 0x0100, 0xff), {
+  irqs: [1, 0, 0, 0, 0],
+});
 
 // The first that waited, behind an earlier write, used to show the level of now.
 it('INTx is not told before the writes that its server sent ahead of it have left', () => {
@@ -50,7 +41,7 @@ it('INTx is not told before the writes that its server sent ahead of it have lef
   };
   const interrupts = new RemoteInterrupts({
     session: session as unknown as ClientSession,
-    registers: functionWithPin(),
+    registers: new RemoteRegisters(withPin),
     dma,
     now: () => NOW,
     sendMessage: (_now, code) =>
