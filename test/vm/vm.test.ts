@@ -10,10 +10,16 @@ import { functionText } from '#testkit/vm/guest-function';
 import { lookFor } from '#testkit/vm/look-for';
 import { difference, drawnPicture } from '#testkit/vm/picture';
 import { TestVm } from '#testkit/vm/test-vm';
-import { type Held, VmFaults } from '#testkit/vm/vm-faults';
+import { bdfOf, type Held, said, VmFaults } from '#testkit/vm/vm-faults';
 import { vmNeeds } from '#testkit/vm/vm-needs';
 import { VmPool } from '#testkit/vm/vm-pool';
-import { type BindingRecord, type Display, type Kind, SIZES } from '#testkit/vm/vm-pool-parts';
+import {
+  type BindingRecord,
+  type Display,
+  found,
+  type Kind,
+  SIZES,
+} from '#testkit/vm/vm-pool-parts';
 import { CONSOLE_READY } from '#vm/guest-scripts';
 import { buildDist } from '../e2e/processes.ts';
 import { faultParts } from './faults.ts';
@@ -47,8 +53,7 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
   });
   afterAll(async () => pool?.end());
 
-  /** `0000:01:00.0` of a binding: what the pool says of the guest's address. */
-  const bdfOf = (kind: Kind): string => `0000:${bound.get(kind)?.attachment?.bdf}`;
+  const boundBdf = (kind: Kind): string => bdfOf(found(bound, kind));
 
   const functions = async (): Promise<string[]> => {
     const list = await pool.vm.shell('ls /sys/bus/pci/devices');
@@ -57,16 +62,13 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
 
   /** Of the framebuffer that the driver of a function has made. */
   const framebuffer = async (kind: Kind): Promise<string> => {
-    const places = `/sys/bus/pci/devices/${bdfOf(kind)}/graphics/fb*`;
+    const places = `/sys/bus/pci/devices/${boundBdf(kind)}/graphics/fb*`;
     await pool.vm.until(`ls -d ${places}`);
     return `/dev/${(await pool.vm.shell(`basename ${places}`)).trim()}`;
   };
 
   const draws = async (kind: Display, seed: number): Promise<void> => {
-    const drawn = JSON.parse(await pool.vm.shell(`fbdraw ${await framebuffer(kind)} ${seed}`)) as {
-      width: number;
-      height: number;
-    };
+    const drawn = await said(pool.vm, `fbdraw ${await framebuffer(kind)} ${seed}`);
     // The mode that the display's EDID prefers.
     const { width, height } = SIZES[kind];
     expect(drawn).toEqual({ width, height });
@@ -89,9 +91,8 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
   };
 
   const multiplies = async (): Promise<void> => {
-    const said = await pool.vm.shell(`sgemm -n 100 -d ${bdfOf('accel')}`, 90_000);
-    expect(JSON.parse(said)).toMatchObject({
-      bdf: bdfOf('accel'),
+    expect(await said(pool.vm, `sgemm -n 100 -d ${boundBdf('accel')}`)).toMatchObject({
+      bdf: boundBdf('accel'),
       size: 256,
       runs: 100,
       equal: 100,
@@ -129,7 +130,7 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
       const binding = await pool.bind(kind);
       bound.set(kind, binding);
       expect(binding).toMatchObject({ state: 'attached', hostSlot: slot });
-      const bdf = bdfOf(kind);
+      const bdf = boundBdf(kind);
       expect(await functions()).toContain(bdf);
       expect(await functionText(pool.vm, bdf)).toBe(golden(kind));
       // Slots of QEMU's root ports are numbered from 1 (`slotPorts`).
@@ -155,7 +156,7 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
   it('has drivers of its own kernel, none of ours', async () => {
     const driver = async (kind: Kind): Promise<string> =>
       (
-        await pool.vm.shell(`basename $(readlink /sys/bus/pci/devices/${bdfOf(kind)}/driver)`)
+        await pool.vm.shell(`basename $(readlink /sys/bus/pci/devices/${boundBdf(kind)}/driver)`)
       ).trim();
     expect(await driver('virtio-gpu')).toBe('virtio-pci');
     expect(await driver('bochs-display')).toBe('bochs-drm');
@@ -176,7 +177,7 @@ describe.skipIf(typeof needs === 'string')(`a VM as a host of the pool${reason}`
       const binding = await pool.bind(kind);
       bound.set(kind, binding);
       expect(binding).toMatchObject({ state: 'attached', hostSlot: slot });
-      expect(await functionText(pool.vm, bdfOf(kind))).toBe(golden(kind));
+      expect(await functionText(pool.vm, boundBdf(kind))).toBe(golden(kind));
       await draws(kind, 33);
     }
   });
