@@ -9,7 +9,7 @@ import { demandOf } from '#cli/pool-demand';
 import { poolProcesses, preparePool } from '#cli/pool-files';
 import { configFile, logFile, poolFolder } from '#cli/pool-folder';
 import type { WaitGoal } from '#cli/pool-wait';
-import { type ProcessKind, socketPath } from '#cli/state-folder';
+import { type ProcessKind, processOf } from '#cli/state-folder';
 import { issueFiles } from '#identity/certificates';
 import type { Binding } from '#proto/generated/dxpu/pool/v1/pool_pb';
 import { changeBindings } from '#testkit/vm/binding-change';
@@ -35,11 +35,7 @@ export class VmBenchPool {
     await issueFiles(poolFolder(state), { kind: 'host', id: HOST }, { nowMs: Date.now() });
     const config = configFile(state, `host-${HOST}`);
     writeFileSync(config, vmHostYaml(HOST, vm.qmp, vm.ports.slice(0, 1), poolManager(state)));
-    const host = {
-      name: `host-${HOST}`,
-      kind: 'host',
-      socket: socketPath(state, { kind: 'host', id: HOST }),
-    } as const;
+    const host = processOf(state, 'host', HOST);
     const others = poolProcesses(state, SIZES).filter(({ kind }) => kind !== 'host');
     for (const target of [...others, host]) {
       const process = new OwnProcess(state, target);

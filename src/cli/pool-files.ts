@@ -10,7 +10,7 @@ import * as schema from './config-schema.ts';
 import { boxYaml, clientYaml, hostYaml, managerYaml, sizesYaml } from './pool-config-text.ts';
 import { clientFile, configFile, poolFolder, sizesFile, storeFolder } from './pool-folder.ts';
 import { USUAL_SIZES } from './pool-words.ts';
-import { type KnownProcess, type ProcessKind, socketPath } from './state-folder.ts';
+import { type KnownProcess, type ProcessKind, processOf } from './state-folder.ts';
 
 export type PoolSizes = Readonly<Record<keyof typeof USUAL_SIZES, number>>;
 
@@ -20,7 +20,7 @@ export function poolProcesses(
   sizes: Pick<PoolSizes, 'boxes' | 'hosts'>,
 ): KnownProcess[] {
   const of = (kind: ProcessKind, ids: readonly string[]): KnownProcess[] =>
-    ids.map((id) => ({ name: `${kind}-${id}`, kind, socket: socketPath(state, { kind, id }) }));
+    ids.map((id) => processOf(state, kind, id));
   return [
     ...of('manager', [MANAGER_ID]),
     ...of('box', numbered('b', sizes.boxes)),

@@ -70,6 +70,11 @@ export interface KnownProcess {
   readonly socket: string;
 }
 
+/** A process of the folder, running or not. Fails as `socketPath` does. */
+export function processOf(folder: string, kind: ProcessKind, id: string): KnownProcess {
+  return { name: `${kind}-${id}`, kind, socket: socketPath(folder, { kind, id }) };
+}
+
 /** The processes that have a socket in the folder, running or not: hosts, boxes, managers. */
 export function knownProcesses(folder: string): KnownProcess[] {
   let names: string[];

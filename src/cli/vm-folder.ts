@@ -11,7 +11,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import { DxpuError } from '#base/errors';
-import { fittingSocket, type KnownProcess, socketPath } from './state-folder.ts';
+import { fittingSocket, type KnownProcess, processOf } from './state-folder.ts';
 
 const IMAGES = 'images';
 
@@ -70,7 +70,7 @@ export function vmFiles(state: string, id: string): VmFiles {
 
 /** The host proxy of the VM of host `id`. */
 export function vmProxy(state: string, id: string): KnownProcess {
-  return { name: `host-${id}`, kind: 'host', socket: socketPath(state, { kind: 'host', id }) };
+  return processOf(state, 'host', id);
 }
 
 /** Those that were ever started and not removed. */

@@ -18,7 +18,7 @@ import { configFile, logFile, poolFolder } from '#cli/pool-folder';
 import { all, bindingPages, gpuPages, pathPages } from '#cli/pool-lists';
 import { plainOf } from '#cli/pool-plain';
 import { newRequestId } from '#cli/pool-request';
-import { type ProcessKind, socketPath } from '#cli/state-folder';
+import { type ProcessKind, processOf } from '#cli/state-folder';
 import type { ScreenshotResult } from '#cli/take-screenshot';
 import { issueFiles } from '#identity/certificates';
 import { type Gpu, GpuSchema } from '#proto/generated/dxpu/pool/v1/pool_pb';
@@ -199,9 +199,8 @@ export class VmPool {
   /** One that was killed, or one that is new; returns once it serves. */
   async startProcess(kind: ProcessKind, id: string): Promise<void> {
     const { state } = this;
-    const target = { name: `${kind}-${id}`, kind, socket: socketPath(state, { kind, id }) };
-    const process = new OwnProcess(state, target, MAIN);
-    this.#processes.set(target.name, process);
+    const process = new OwnProcess(state, processOf(state, kind, id), MAIN);
+    this.#processes.set(process.target.name, process);
     await process.ready();
   }
 
