@@ -54,13 +54,13 @@ class Pool<R> {
     await Promise.all(Array.from({ length: count }, () => this.#line()));
   }
 
-  get #isOver(): boolean {
+  #isOver(): boolean {
     return this.#options.signal?.aborted === true || this.#nextJob >= this.#jobs.length;
   }
 
   /** One worker after another, until no job is left. */
   async #line(): Promise<void> {
-    while (!this.#isOver) await this.#worker();
+    while (!this.#isOver()) await this.#worker();
   }
 
   /** Resolves when the worker has gone. */
@@ -71,7 +71,7 @@ class Pool<R> {
       let job = -1;
       const end = (): void => void worker.terminate();
       const next = (): void => {
-        if (this.#isOver) {
+        if (this.#isOver()) {
           job = -1;
           end();
           return;

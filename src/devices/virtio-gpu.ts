@@ -251,7 +251,7 @@ class VirtioGpu extends EndpointDevice implements DisplayModel, RegisterBar, Vir
       default: {
         const notified = this.#notifiedQueue(offset);
         if (notified === undefined) this.#unknown('write', offset);
-        else if (this.#isRunning) notified.notify(now);
+        else if (this.#isRunning()) notified.notify(now);
       }
     }
   }
@@ -292,7 +292,7 @@ class VirtioGpu extends EndpointDevice implements DisplayModel, RegisterBar, Vir
   // ---- Status, interrupts
 
   /** The driver has said that it is ready, and the device has nothing against it. */
-  get #isRunning(): boolean {
+  #isRunning(): boolean {
     const bits = reg.STATUS_DRIVER_OK | reg.STATUS_FEATURES_OK | reg.STATUS_DEVICE_NEEDS_RESET;
     return (this.#status & bits) === (reg.STATUS_DRIVER_OK | reg.STATUS_FEATURES_OK);
   }

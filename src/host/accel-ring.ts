@@ -102,7 +102,7 @@ export class AccelRing {
       // One entry stays free: a full ring would look empty.
       for (;;) {
         const isOver = this.#isDown || this.#epoch !== epoch;
-        if (!isOver && this.#pushed - this.#done < entries - 1) break;
+        if (!isOver && this.#pushed - this.#done() < entries - 1) break;
         yield* this.#announce();
         // When this epoch is over there is nothing to wait for but its error.
         yield* this.#wait(isOver ? this.#pushed + 1 : this.#pushed - entries + 2, epoch);
@@ -148,7 +148,8 @@ export class AccelRing {
     for (;;) {
       const first = this.#idle[0];
       if (first === undefined) return;
-      const isOver = this.#isDisposed || this.#epoch !== first.epoch || this.#done >= first.through;
+      const isOver =
+        this.#isDisposed || this.#epoch !== first.epoch || this.#done() >= first.through;
       if (!isOver) return;
       this.#idle.shift();
       first.fn();
@@ -156,7 +157,7 @@ export class AccelRing {
   }
 
   /** Sequence number of the last command that finished. */
-  get #done(): number {
+  #done(): number {
     return this.#channel.fenceValue;
   }
 
@@ -171,13 +172,13 @@ export class AccelRing {
   /** Waits until the command with this sequence number, and all before it, finished. */
   *#wait(sequence: number, epoch: number): Task<void> {
     const { pollIntervalNs, commandTimeoutNs, interrupt } = this.#options;
-    let progress = this.#done;
+    let progress = this.#done();
     let nowNs = yield* currentTime();
     let deadlineNs = nowNs + commandTimeoutNs;
     for (;;) {
       const seen = this.#interrupts;
       const woken = yield* waitUntil(
-        () => this.#epoch !== epoch || this.#done >= sequence || this.#interrupts !== seen,
+        () => this.#epoch !== epoch || this.#done() >= sequence || this.#interrupts !== seen,
         {
           signal: this.#wake,
           ...(interrupt === undefined ? { pollIntervalNs } : {}),
@@ -192,9 +193,9 @@ export class AccelRing {
         if (failure !== undefined && failure.finished >= sequence) return;
         throw failure?.error ?? new DxpuError('aborted', 'the accelerator was stopped');
       }
-      if (this.#done >= sequence) return;
-      if (this.#done > progress) {
-        progress = this.#done;
+      if (this.#done() >= sequence) return;
+      if (this.#done() > progress) {
+        progress = this.#done();
         deadlineNs = nowNs + commandTimeoutNs;
       }
       if (this.#isDown) continue;
@@ -202,7 +203,7 @@ export class AccelRing {
         const message = `the accelerator finished no command within ${commandTimeoutNs / 1e9} s`;
         yield* this.#restart(
           new DxpuError('deadline_exceeded', message, {
-            details: { sequence, finished: this.#done },
+            details: { sequence, finished: this.#done() },
           }),
         );
       } else if (!woken || !this.#checking) {
@@ -247,7 +248,7 @@ export class AccelRing {
   }
 
   #endEpoch(error: DxpuError): void {
-    this.#failures.set(this.#epoch, { finished: this.#done, error });
+    this.#failures.set(this.#epoch, { finished: this.#done(), error });
     this.#failures.delete(this.#epoch - REMEMBERED_EPOCHS);
     this.#epoch++;
     this.#runIdle();

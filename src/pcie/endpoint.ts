@@ -272,7 +272,7 @@ export class Endpoint implements Timed {
     const status = this.#memory.read(
       now,
       tlp,
-      this.#connected,
+      this.#connected(),
       this.config.bdf,
       this.pcie.maxPayloadBytes,
     );
@@ -318,7 +318,7 @@ export class Endpoint implements Timed {
 
   /** Whatever the power state: power may be taken away once all functions have said so (5.3.3.2.1). */
   #acknowledgeTurnOff(now: Nanos): void {
-    this.#ackOwed = !this.#connected.canSend(FlowClass.POSTED, 0);
+    this.#ackOwed = !this.#connected().canSend(FlowClass.POSTED, 0);
     if (!this.#ackOwed) this.#sendMessage(now, MESSAGE_PME_TO_ACK, ROUTE_GATHERED);
   }
 
@@ -328,7 +328,7 @@ export class Endpoint implements Timed {
     if (wire === undefined) return;
     const masked = this.config.interruptDisable || this.msi?.enabled === true;
     const code = wire.owed(!masked && this.#power.powerState === PowerState.D0);
-    if (code === 0 || !this.#connected.canSend(FlowClass.POSTED, 0)) return;
+    if (code === 0 || !this.#connected().canSend(FlowClass.POSTED, 0)) return;
     wire.sent();
     this.#sendMessage(now, code, ROUTE_LOCAL);
   }
@@ -340,7 +340,7 @@ export class Endpoint implements Timed {
     message.messageCode = code;
     message.messageRouting = routing;
     message.requesterId = this.config.bdf;
-    this.#connected.send(now, message);
+    this.#connected().send(now, message);
   }
 
   /** A poisoned request must change nothing (2.7.2.2); with a completion to give, it is UR. */
@@ -368,7 +368,7 @@ export class Endpoint implements Timed {
     } else {
       completeWithData(completion, request, this.config.bdf, 0, 4, 4, data, 0);
     }
-    this.#connected.send(now, completion);
+    this.#connected().send(now, completion);
   }
 
   #updateLimits(): void {
@@ -381,7 +381,7 @@ export class Endpoint implements Timed {
     limits.timeoutEnabled = !this.pcie.completionTimeoutDisabled;
   }
 
-  get #connected(): DevicePort {
+  #connected(): DevicePort {
     return assertDefined(this.#port, 'a TLP before the device was plugged in');
   }
 }

@@ -196,13 +196,13 @@ export class PcieCapability {
 
   /** What software set, but never more than the function supports: 128 … 4096. */
   get maxPayloadBytes(): number {
-    const field = (this.#control >>> DEVCTL_MAX_PAYLOAD_SIZE_SHIFT) & 7;
+    const field = (this.#control() >>> DEVCTL_MAX_PAYLOAD_SIZE_SHIFT) & 7;
     return Math.min(128 << field, this.options.maxPayloadBytes);
   }
 
   /** What software set: 128 … 4096. */
   get maxReadRequestBytes(): number {
-    const field = (this.#control >>> DEVCTL_MAX_READ_REQUEST_SIZE_SHIFT) & 7;
+    const field = (this.#control() >>> DEVCTL_MAX_READ_REQUEST_SIZE_SHIFT) & 7;
     return Math.min(128 << field, 4096);
   }
 
@@ -213,27 +213,27 @@ export class PcieCapability {
   }
 
   get relaxedOrderingEnabled(): boolean {
-    return (this.#control & DEVCTL_ENABLE_RELAXED_ORDERING) !== 0;
+    return (this.#control() & DEVCTL_ENABLE_RELAXED_ORDERING) !== 0;
   }
 
   get noSnoopEnabled(): boolean {
-    return (this.#control & DEVCTL_ENABLE_NO_SNOOP) !== 0;
+    return (this.#control() & DEVCTL_ENABLE_NO_SNOOP) !== 0;
   }
 
   get unsupportedRequestReporting(): boolean {
-    return (this.#control & DEVCTL_UNSUPPORTED_REQUEST_REPORTING) !== 0;
+    return (this.#control() & DEVCTL_UNSUPPORTED_REQUEST_REPORTING) !== 0;
   }
 
   get idoRequestEnabled(): boolean {
-    return (this.#control2 & DEVCTL2_IDO_REQUEST_ENABLE) !== 0;
+    return (this.#control2() & DEVCTL2_IDO_REQUEST_ENABLE) !== 0;
   }
 
   get idoCompletionEnabled(): boolean {
-    return (this.#control2 & DEVCTL2_IDO_COMPLETION_ENABLE) !== 0;
+    return (this.#control2() & DEVCTL2_IDO_COMPLETION_ENABLE) !== 0;
   }
 
   get completionTimeoutDisabled(): boolean {
-    return (this.#control2 & DEVCTL2_COMPLETION_TIMEOUT_DISABLE) !== 0;
+    return (this.#control2() & DEVCTL2_COMPLETION_TIMEOUT_DISABLE) !== 0;
   }
 
   /**
@@ -241,8 +241,8 @@ export class PcieCapability {
    * used (2.2.6.2), which leaves 768.
    */
   get tagBits(): 5 | 8 | 10 {
-    if ((this.#control2 & DEVCTL2_10_BIT_TAG_REQUESTER_ENABLE) !== 0) return 10;
-    return (this.#control & DEVCTL_EXTENDED_TAG_ENABLE) !== 0 ? 8 : 5;
+    if ((this.#control2() & DEVCTL2_10_BIT_TAG_REQUESTER_ENABLE) !== 0) return 10;
+    return (this.#control() & DEVCTL_EXTENDED_TAG_ENABLE) !== 0 ? 8 : 5;
   }
 
   /** Sets bits of Device Status (`DEVSTA_…_DETECTED`); software clears them by writing 1. */
@@ -257,11 +257,11 @@ export class PcieCapability {
     else this.#config.clearBits(register, DEVSTA_TRANSACTIONS_PENDING);
   }
 
-  get #control(): number {
+  #control(): number {
     return this.#config.read32(this.offset + DEVICE_CONTROL);
   }
 
-  get #control2(): number {
+  #control2(): number {
     return this.#config.read32(this.offset + DEVICE_CONTROL_2);
   }
 }

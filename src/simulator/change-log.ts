@@ -22,7 +22,7 @@ export class ChangeLog {
   }
 
   changed(place: number): void {
-    this.#last[place] = this.#end;
+    this.#last[place] = this.#end();
     this.#log.push(place);
     if (this.#log.length > 4 * this.#count + 1024) {
       this.#forgotten += this.#log.length;
@@ -36,7 +36,7 @@ export class ChangeLog {
    */
   catchUp(reader: LogReader, visit: (place: number) => void): void {
     const { read } = reader;
-    const end = this.#end;
+    const end = this.#end();
     reader.read = end;
     if (read < this.#forgotten || end - read > this.#count) {
       // Looking through all places is shorter than reading, or all there is.
@@ -51,7 +51,7 @@ export class ChangeLog {
     }
   }
 
-  get #end(): number {
+  #end(): number {
     return this.#forgotten + this.#log.length;
   }
 }

@@ -135,11 +135,11 @@ export class FakeHost implements DevicePort {
   }
 
   toDevice(tlp: Tlp): void {
-    this.#plugged.receive(this.now, tlp);
+    this.#plugged().receive(this.now, tlp);
   }
 
   resume(): void {
-    this.#plugged.resume(this.now);
+    this.#plugged().resume(this.now);
   }
 
   /** Sends a request and returns the completions that came of it at once. */
@@ -213,7 +213,7 @@ export class FakeHost implements DevicePort {
     }
   }
 
-  get #plugged(): Plugged {
+  #plugged(): Plugged {
     if (this.#device === undefined) throw new Error('no device');
     return this.#device;
   }

@@ -77,7 +77,7 @@ export class EventBoundary {
   search(bytes: Uint8Array, from: number, end: number): Boundary | undefined {
     let i = from;
     while (i < end) {
-      if (this.#isIdle) i = this.#passOver(bytes, i, end);
+      if (this.#isIdle()) i = this.#passOver(bytes, i, end);
       if (i === end) break;
       const found = this.#take(bytes[i] as number, i + 1);
       if (found !== undefined) return found;
@@ -87,7 +87,7 @@ export class EventBoundary {
   }
 
   /** Whether only a quote or a brace can begin something. */
-  get #isIdle(): boolean {
+  #isIdle(): boolean {
     return !this.#inKey && this.#key === undefined && this.#prefix.length === 0;
   }
 

@@ -73,7 +73,7 @@ export class HostNode {
     this.#hotPlug = vm === undefined ? this.#startHotPlug() : undefined;
     this.proxy = new HostProxy({
       hostId: options.id,
-      rootSide: vm === undefined ? soft : VmSlots.rootSide(soft, () => this.#vmSlots),
+      rootSide: vm === undefined ? soft : VmSlots.rootSide(soft, () => this.#vmSlots()),
       holdsFunctions: isManaged,
       ownMemory: vm !== undefined,
       onEvent: (_now, event) => {
@@ -196,7 +196,7 @@ export class HostNode {
     );
   }
 
-  get #vmSlots(): VmSlots {
+  #vmSlots(): VmSlots {
     return assertDefined(this.#vm, 'a host with a VM');
   }
 

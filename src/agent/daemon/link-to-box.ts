@@ -79,7 +79,7 @@ export class LinkToBox {
 
   /** There are other ways to the box now. A connection that is up stays up, whatever its path. */
   setPaths(paths: readonly PathToBox[]): void {
-    const current = this.#pathInUse ?? this.#paths[this.link.pathIndex];
+    const current = this.#pathInUse() ?? this.#paths[this.link.pathIndex];
     const index = paths.findIndex((one) => current !== undefined && isSamePath(one, current));
     this.#paths = paths;
     this.link.setPaths(paths.length, Math.max(0, index));
@@ -88,14 +88,14 @@ export class LinkToBox {
   report(): LinkReport {
     const { link, problem } = this;
     const { state, sessionId } = link;
-    const path = (this.#pathInUse ?? this.#paths[link.pathIndex])?.name;
+    const path = (this.#pathInUse() ?? this.#paths[link.pathIndex])?.name;
     const peer = `box ${this.#options.box}`;
     return reportLink({ peer, state, sessionId, path, problem }, link.counters);
   }
 
   /** Every way to the box. One at a time is in use: of the others nobody knows whether they work. */
   pathReports(): PathReport[] {
-    const inUse = this.#pathInUse;
+    const inUse = this.#pathInUse();
     if (inUse !== undefined) this.#rttNs.set(inUse.name, this.link.counters.rttRecentNs);
     return this.#paths.map((path): PathReport => {
       const up = inUse !== undefined && isSamePath(path, inUse);
@@ -114,7 +114,7 @@ export class LinkToBox {
     });
   }
 
-  get #pathInUse(): PathToBox | undefined {
+  #pathInUse(): PathToBox | undefined {
     return this.link.state === 'up' ? this.#lastUp : undefined;
   }
 

@@ -138,8 +138,8 @@ export class RemoteRegisters {
   }
 
   setLimits(limits: DmaLimits): void {
-    const control = this.#deviceControl;
-    const control2 = this.#deviceControl2;
+    const control = this.#deviceControl();
+    const control2 = this.#deviceControl2();
     const supported = this.#capability(pcie.DEVICE_CAPABILITIES) & 7;
     const payload = (control >>> pcie.DEVCTL_MAX_PAYLOAD_SIZE_SHIFT) & 7;
     const request = (control >>> pcie.DEVCTL_MAX_READ_REQUEST_SIZE_SHIFT) & 7;
@@ -152,7 +152,7 @@ export class RemoteRegisters {
   }
 
   /** Whether its PCI Express capability is of version 2: with Device Control 2 and what belongs to it. */
-  get #hasSecond(): boolean {
+  #hasSecond(): boolean {
     const { pcie: express, config } = this.#function;
     return express !== 0 && ((config.getUint32(express, true) >>> 16) & 15) >= 2;
   }
@@ -190,19 +190,19 @@ export class RemoteRegisters {
     if (express === 0) return;
     const control = this.#capability(pcie.DEVICE_CONTROL) & DEVICE_CONTROL_KEPT;
     this.#programmed.define(express + pcie.DEVICE_CONTROL, control, DEVICE_CONTROL_KEPT);
-    if (!this.#hasSecond) return;
+    if (!this.#hasSecond()) return;
     const control2 = this.#capability(pcie.DEVICE_CONTROL_2) & CONTROL;
     this.#programmed.define(express + pcie.DEVICE_CONTROL_2, control2, CONTROL);
   }
 
-  get #deviceControl(): number {
+  #deviceControl(): number {
     const { pcie: express } = this.#function;
     if (express === 0) return DEVICE_CONTROL_DEFAULT;
     return this.#programmed.read32(express + pcie.DEVICE_CONTROL);
   }
 
-  get #deviceControl2(): number {
-    if (!this.#hasSecond) return 0;
+  #deviceControl2(): number {
+    if (!this.#hasSecond()) return 0;
     return this.#programmed.read32(this.#function.pcie + pcie.DEVICE_CONTROL_2);
   }
 
@@ -215,7 +215,7 @@ export class RemoteRegisters {
   #resetFunction(): void {
     const { bdf } = this;
     const register = this.#function.pcie + pcie.DEVICE_CONTROL;
-    const payload = this.#deviceControl & MAX_PAYLOAD_SIZE;
+    const payload = this.#deviceControl() & MAX_PAYLOAD_SIZE;
     this.#programmed.reset();
     this.captureBdf(bdf);
     this.#programmed.clearBits(register, MAX_PAYLOAD_SIZE);
@@ -225,7 +225,7 @@ export class RemoteRegisters {
   /** A register of the PCI Express capability as it was after the reset; 0 without one. */
   #capability(offset: number): number {
     const { pcie: express, config } = this.#function;
-    if (express === 0 || (offset >= pcie.DEVICE_CAPABILITIES_2 && !this.#hasSecond)) return 0;
+    if (express === 0 || (offset >= pcie.DEVICE_CAPABILITIES_2 && !this.#hasSecond())) return 0;
     return config.getUint32(express + offset, true);
   }
 }

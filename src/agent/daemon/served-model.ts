@@ -75,7 +75,7 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
       configBytes: CONFIG_SPACE_BYTES,
       config,
       hasPin: ((readConfig(INTERRUPT_LINE) >>> 8) & 0xff) !== 0,
-      msiVectors: this.#msiVectors,
+      msiVectors: this.#msiVectors(),
     });
     model.plug(this);
     this.#restart(clock.now());
@@ -172,7 +172,7 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     this.#timer.stop();
   }
 
-  get #msiVectors(): number {
+  #msiVectors(): number {
     return this.#msi === 0 ? 0 : 1 << ((this.#model.readConfig(this.#msi) >>> 17) & 7);
   }
 
@@ -282,7 +282,7 @@ export class ServedModel implements ServedDevice, DevicePort, Timed {
     const { payload, payloadOffset: from } = tlp;
     const data = (payload[from] as number) | ((payload[from + 1] as number) << 8);
     const vector = data - (model.readConfig(this.#msi + MSI_MESSAGE_DATA) & 0xffff);
-    return vector >= 0 && vector < this.#msiVectors ? vector : -1;
+    return vector >= 0 && vector < this.#msiVectors() ? vector : -1;
   }
 }
 

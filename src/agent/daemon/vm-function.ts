@@ -168,7 +168,7 @@ export class VmFunction implements ServedDevice {
       return;
     }
     this.#registers.reset();
-    this.#soft.tasks.run(now, resetFunction(this.#soft, this.#bdf, this.survey), (then) => {
+    this.#soft.tasks.run(now, resetFunction(this.#soft, this.#bdf(), this.survey), (then) => {
       access.done(then);
       this.#options.onChanged(then);
       this.#options.settle();
@@ -187,7 +187,7 @@ export class VmFunction implements ServedDevice {
     this.#options.settle();
   }
 
-  get #bdf(): number {
+  #bdf(): number {
     return this.#port.routing.secondaryBus << 8;
   }
 
@@ -199,7 +199,7 @@ export class VmFunction implements ServedDevice {
     const view = new DataView(bytes.buffer);
     let open = registers.length;
     for (const [index, register] of registers.entries()) {
-      this.#soft.configRead(now, this.#bdf, register, (then, value) => {
+      this.#soft.configRead(now, this.#bdf(), register, (then, value) => {
         view.setUint32(4 * index, value, true);
         open--;
         if (open === 0) access.complete(then, bytes, offset % 4);
@@ -213,7 +213,7 @@ export class VmFunction implements ServedDevice {
     for (const { register, value, byteEnables } of writes) {
       this.#registers.write(register, value, byteEnables);
       if (isBarRegister(register) || register === COMMAND) this.#options.onChanged(now);
-      this.#soft.configWrite(now, this.#bdf, register, value, byteEnables, (then) => {
+      this.#soft.configWrite(now, this.#bdf(), register, value, byteEnables, (then) => {
         open--;
         if (open === 0) access.done(then);
       });

@@ -78,7 +78,7 @@ export class WatchedDevice implements Device {
     // What it sent in the very instant of its end is forgotten with it.
     if (this.oldestNs < now) {
       const count = this.#outstanding.size;
-      this.#oracle.fail(Invariant.LOUD, `${this.#name}: reset with ${count} requests unanswered`);
+      this.#oracle.fail(Invariant.LOUD, `${this.#name()}: reset with ${count} requests unanswered`);
     }
     this.#outstanding.clear();
     this.inner.reset(now);
@@ -96,14 +96,14 @@ export class WatchedDevice implements Device {
     this.inner.tick(now);
   }
 
-  get #name(): string {
+  #name(): string {
     return `${this.#owner.name} slot ${this.slot}`;
   }
 
   #mayReach(): boolean {
     const reason = this.#owner.refusal(this.slot);
     if (reason === undefined) return true;
-    this.#oracle.fail(Invariant.FENCED, `${this.#name}: reached by a request ${reason}`);
+    this.#oracle.fail(Invariant.FENCED, `${this.#name()}: reached by a request ${reason}`);
     return false;
   }
 
@@ -115,7 +115,7 @@ export class WatchedDevice implements Device {
     counts.dmaReads++;
     const key = transactionOf(tlp);
     if (this.#outstanding.has(key)) {
-      this.#oracle.fail(Invariant.BUG, `${this.#name}: the device reused a tag in flight`);
+      this.#oracle.fail(Invariant.BUG, `${this.#name()}: the device reused a tag in flight`);
     }
     this.#outstanding.set(key, now);
   }
@@ -126,7 +126,7 @@ export class WatchedDevice implements Device {
     if (!this.#outstanding.has(key)) {
       this.#oracle.fail(
         Invariant.CONTAINED,
-        `${this.#name}: a completion of tag ${tlp.tag} for which nothing is outstanding`,
+        `${this.#name()}: a completion of tag ${tlp.tag} for which nothing is outstanding`,
       );
       return false;
     }

@@ -98,7 +98,7 @@ class FuzzedClient {
       },
       deadlineMoved: () => {},
     });
-    this.#session.start(this.#now);
+    this.#session.start(this.#now());
     this.#takeSent();
   }
 
@@ -124,14 +124,14 @@ class FuzzedClient {
     // Regions that can be mapped come with one.
     const isRegion = viewOf(bytes).getUint16(2, true) === Command.DEVICE_GET_REGION_INFO;
     const fds = prng.below(isRegion ? 3 : 16) === 0 ? [createMemoryFile('reply', 8192, true)] : [];
-    this.#session.message(this.#now, bytes, fds, false);
+    this.#session.message(this.#now(), bytes, fds, false);
     this.#takeSent();
   }
 
   /** Whatever is under way comes to its end, and nothing is left of the session. */
   end(): void {
     this.#pass(ALL_ANSWERED_NS);
-    if (!this.isOver) this.#session.disconnect(this.#now, 'over');
+    if (!this.isOver) this.#session.disconnect(this.#now(), 'over');
     if (this.#open > 0) throw new Error(`${this.#open} calls were never answered`);
     const { address, sizeBytes } = LENT;
     if (this.#wasWritable) this.#memory.fill(CANARY, address, address + sizeBytes);
@@ -140,13 +140,13 @@ class FuzzedClient {
     }
   }
 
-  get #now(): Nanos {
+  #now(): Nanos {
     return this.#nowNs as Nanos;
   }
 
   #pass(ns: number): void {
     this.#nowNs += ns;
-    this.#session.tick(this.#now);
+    this.#session.tick(this.#now());
     this.#takeSent();
   }
 
@@ -205,7 +205,7 @@ class FuzzedClient {
   #act(): void {
     const prng = this.#prng;
     const session = this.#session;
-    const now = this.#now;
+    const now = this.#now();
     this.#open++;
     const done = (): void => {
       this.#open--;

@@ -87,8 +87,8 @@ export class VmPool {
   async bind(kind: Kind, host = FIRST_HOST): Promise<BindingRecord> {
     const { box, model } = PLACES[kind];
     const demand = demandOf({ gpus: 1, host, model });
-    const [binding] = await changeBindings(this.#pool, 'attached', (requestId, call) =>
-      this.#pool.pool.bind({ requestId, demand, dryRun: false, noRetry: false }, call),
+    const [binding] = await changeBindings(this.#pool(), 'attached', (requestId, call) =>
+      this.#pool().pool.bind({ requestId, demand, dryRun: false, noRetry: false }, call),
     );
     const one = binding && bindingRecord(binding);
     if (one?.box !== box) throw new Error(`${model} came from ${one?.box}, not from ${box}`);
@@ -108,7 +108,7 @@ export class VmPool {
   /** Does not wait for anything: see `untilFree`. */
   async giveBack(...bindings: readonly string[]): Promise<void> {
     const requestId = newRequestId();
-    await this.#pool.pool.unbind({ requestId, bindings: [...bindings], force: false });
+    await this.#pool().pool.unbind({ requestId, bindings: [...bindings], force: false });
   }
 
   async untilFree(id: string): Promise<void> {
@@ -120,7 +120,7 @@ export class VmPool {
 
   /** Of all hosts. */
   async bindings(): Promise<BindingRecord[]> {
-    return (await all(bindingPages(this.#pool, {}))).map(bindingRecord);
+    return (await all(bindingPages(this.#pool(), {}))).map(bindingRecord);
   }
 
   /** Once a binding is as `isThere` says. */
@@ -137,7 +137,7 @@ export class VmPool {
 
   async gpu(kind: Kind): Promise<GpuRecord> {
     const { box, slot } = PLACES[kind];
-    const one = (await all(gpuPages(this.#pool, { box }))).find((gpu: Gpu) => gpu.slot === slot);
+    const one = (await all(gpuPages(this.#pool(), { box }))).find((gpu: Gpu) => gpu.slot === slot);
     if (one === undefined) throw new Error(`the pool has no ${kind}`);
     return plainOf(GpuSchema, one) as unknown as GpuRecord;
   }
@@ -248,21 +248,21 @@ export class VmPool {
     await this.startProcess('host', host);
     await lookFor(
       async () => {
-        const paths = await all(pathPages(this.#pool, { host }));
+        const paths = await all(pathPages(this.#pool(), { host }));
         return paths.filter(({ up }) => up).length === BOXES.length || undefined;
       },
       () => `ways of ${host} to both boxes`,
     );
   }
 
-  get #pool(): PoolConnection {
+  #pool(): PoolConnection {
     if (this.#connection === undefined) throw new Error('the pool is not up');
     return this.#connection;
   }
 
   async #unbind(bindings: readonly string[], force: boolean): Promise<void> {
-    await changeBindings(this.#pool, 'free', (requestId, call) =>
-      this.#pool.pool.unbind({ requestId, bindings: [...bindings], force }, call),
+    await changeBindings(this.#pool(), 'free', (requestId, call) =>
+      this.#pool().pool.unbind({ requestId, bindings: [...bindings], force }, call),
     );
   }
 }
