@@ -75,7 +75,8 @@ export class MemoryLending {
     const access = decodeDmaAccess(message, this.#maxBytes);
     if (access instanceof Refusal) return access;
     const isWrite = message.command === Command.DMA_WRITE;
-    const refused = this.#refuse(access.address, access.count, isWrite);
+    const { address, count } = access;
+    const refused = this.#refuse(address, count, isWrite);
     if (refused !== undefined) return refused;
     const name = requestName(message);
     const isAwaited = wantsReply(message);
@@ -88,21 +89,21 @@ export class MemoryLending {
       if (this.accesses.take(key)) fail(errno);
     };
     if (isWrite) {
-      const bytes = message.bytes.subarray(DMA_DATA, DMA_DATA + access.count);
+      const bytes = message.bytes.subarray(DMA_DATA, DMA_DATA + count);
       const done = (): void => {
         if (!this.accesses.take(key) || !isAwaited) return;
         port.send(encodeDmaWriteReply(name.id, access));
       };
-      this.#target.write(now, { ...access, bytes, done, fail: failed });
+      this.#target.write(now, { address, count, bytes, done, fail: failed });
       return undefined;
     }
     const complete = (_now: Nanos, bytes: Uint8Array, at = 0): void => {
       if (!this.accesses.take(key) || !isAwaited) return;
       const reply = encodeDmaReadReply(name.id, access);
-      reply.set(bytes.subarray(at, at + access.count), DMA_DATA);
+      reply.set(bytes.subarray(at, at + count), DMA_DATA);
       port.send(reply);
     };
-    this.#target.read(now, { ...access, complete, fail: failed });
+    this.#target.read(now, { address, count, complete, fail: failed });
     return undefined;
   }
 

@@ -11,6 +11,7 @@ import {
   errorReply,
   type Message,
   refuseLength,
+  type RequestName,
   requestName,
   wantsReply,
 } from './message.ts';
@@ -27,7 +28,7 @@ import {
   type RegionWrite,
 } from './region-access.ts';
 import { REGION_CONFIG } from './region-info.ts';
-import { hidesMsix, type ResetAccess, type ServedDevice } from './served-device.ts';
+import { hidesMsix, type RegionRead, type ServedDevice } from './served-device.ts';
 import type { ServerSettings } from './server-options.ts';
 
 export class RegionServer {
@@ -54,25 +55,11 @@ export class RegionServer {
     const refused = this.#refuse(range, false);
     if (refused !== undefined) return refused;
     if (!wantsReply(message)) return new Refusal(Errno.EINVAL, 'a read that wants no reply');
-    const name = requestName(message);
     const hidden = range.region === REGION_CONFIG ? this.#hidden : undefined;
-    const key = this.accesses.add(now, () => {
-      this.#port.send(encodeRegionReadReply(name.id, range).fill(0xff, REGION_DATA));
-    });
-    this.#device.read(now, {
-      ...range,
-      complete: (_now, bytes, at = 0) => {
-        assert(bytes.length - at >= range.count, 'as many bytes as were asked for');
-        if (!this.accesses.take(key)) return;
-        const reply = encodeRegionReadReply(name.id, range);
-        reply.set(bytes.subarray(at, at + range.count), REGION_DATA);
-        hidden?.patch(range.offset, reply.subarray(REGION_DATA));
-        this.#port.send(reply);
-      },
-      fail: (_now, errno) => {
-        if (this.accesses.take(key)) this.#port.send(errorReply(name, errno));
-      },
-    });
+    const name = requestName(message);
+    const read = new ServedRead(range, name, hidden, this.accesses, this.#port);
+    read.key = this.accesses.add(now, () => read.expire());
+    this.#device.read(now, read);
     return undefined;
   }
 
@@ -87,7 +74,9 @@ export class RegionServer {
       const reply = errno === 0 ? encodeRegionWriteReply(name.id, range) : errorReply(name, errno);
       this.#port.send(reply);
     };
-    this.#give(now, { ...range, bytes }, wantsReply(message) ? answer : undefined);
+    const { region, offset, count } = range;
+    const write = { region, offset, count, bytes };
+    this.#give(now, write, wantsReply(message) ? answer : undefined);
     return undefined;
   }
 
@@ -147,15 +136,13 @@ export class RegionServer {
       answer?.(0);
       return;
     }
-    if (answer === undefined) {
-      this.#device.write(now, { ...write, done: ignored, fail: ignored });
-      return;
-    }
-    this.#device.write(now, { ...write, ...this.#answerable(now, answer, 0) });
+    const { region, offset, count, bytes } = write;
+    const { done, fail } = answer === undefined ? UNANSWERED : this.#answerable(now, answer, 0);
+    this.#device.write(now, { region, offset, count, bytes, done, fail });
   }
 
   /** Has `answer` called once: with what the device says, or at the deadline with `late`. */
-  #answerable(now: Nanos, answer: (errno: number) => void, late: number): ResetAccess {
+  #answerable(now: Nanos, answer: (errno: number) => void, late: number): Answers {
     const key = this.accesses.add(now, () => answer(late));
     return {
       done: () => this.accesses.take(key) && answer(0),
@@ -164,4 +151,65 @@ export class RegionServer {
   }
 }
 
-function ignored(): void {}
+/** The longest load of a CPU without a view of what it brings, which takes longer to make than it. */
+const LOAD_BYTES = 8;
+
+/** What a device says of a write or a reset. */
+interface Answers {
+  readonly done: () => void;
+  readonly fail: (now: Nanos, errno: number) => void;
+}
+
+const UNANSWERED: Answers = { done: () => {}, fail: () => {} };
+
+/** A read that the device answers, or that is answered for it. A class: one is made for each load of a guest. */
+class ServedRead implements RegionRead {
+  readonly region: number;
+  readonly offset: number;
+  readonly count: number;
+  /** Of `PendingAccesses`. */
+  key = 0;
+  readonly #name: RequestName;
+  readonly #hidden: HiddenMsix | undefined;
+  readonly #accesses: PendingAccesses;
+  readonly #port: PeerPort;
+
+  constructor(
+    range: RegionRange,
+    name: RequestName,
+    hidden: HiddenMsix | undefined,
+    accesses: PendingAccesses,
+    port: PeerPort,
+  ) {
+    this.region = range.region;
+    this.offset = range.offset;
+    this.count = range.count;
+    this.#name = name;
+    this.#hidden = hidden;
+    this.#accesses = accesses;
+    this.#port = port;
+  }
+
+  complete(_now: Nanos, bytes: Uint8Array, at = 0): void {
+    const { count } = this;
+    assert(bytes.length - at >= count, 'as many bytes as were asked for');
+    if (!this.#accesses.take(this.key)) return;
+    const reply = encodeRegionReadReply(this.#name.id, this);
+    if (count <= LOAD_BYTES) {
+      for (let i = 0; i < count; i++) reply[REGION_DATA + i] = bytes[at + i] as number;
+    } else {
+      reply.set(bytes.subarray(at, at + count), REGION_DATA);
+    }
+    this.#hidden?.patch(this.offset, reply.subarray(REGION_DATA));
+    this.#port.send(reply);
+  }
+
+  fail(_now: Nanos, errno: number): void {
+    if (this.#accesses.take(this.key)) this.#port.send(errorReply(this.#name, errno));
+  }
+
+  /** Nobody answered in time: all ones. */
+  expire(): void {
+    this.#port.send(encodeRegionReadReply(this.#name.id, this).fill(0xff, REGION_DATA));
+  }
+}
