@@ -81,6 +81,7 @@ export class FrameSender implements Timed {
   flush(now: Nanos): void {
     this.#flushWanted = true;
     this.pump(now);
+    this.#transport?.flush?.();
   }
 
   writable(now: Nanos): void {

@@ -75,6 +75,17 @@ describe('frames in a byte stream', () => {
     expect(user.events).toEqual(['frame', 'frame', 'frame', 'turnEnd']);
   });
 
+  it('that are sent leave at once when their sender has no more, in one write', () => {
+    const { socket, transport } = connected();
+    transport.send(now, frameOf(8, 7), 0, 8);
+    transport.send(now, frameOf(16, 8), 0, 16);
+    expect(socket.written).toEqual([]);
+    transport.flush();
+    expect(Buffer.concat(socket.written).length).toBe(24);
+    transport.flush();
+    expect(Buffer.concat(socket.written).length).toBe(24);
+  });
+
   it('have their turn end though the rest of the next does not come', async () => {
     const { socket, transport, user } = connected();
     user.onFrame = () => transport.send(now, frameOf(8, 7), 0, 8);

@@ -1,9 +1,9 @@
 /**
  * Frames over one stream socket, TLS or (for the benchmark) plain TCP.
  *
- * Outgoing frames wait until the end of the turn that caused them (of the input that is there, or of the
- * current event loop tick) or until there are 64 KiB of them; those that lie side by side leave in
- * one write. Incoming bytes are cut into frames by the length each frame's header states. TLS brings
+ * Outgoing frames wait until their sender says that there are no more (`flush`), until the end of the turn
+ * that caused them (of the input that is there, or of the current event loop tick) or until there are 64 KiB
+ * of them; those that lie side by side leave in one write. Incoming bytes are cut into frames by the length each frame's header states. TLS brings
  * them a record at a time: when one ends within a frame, the turn goes on with the next, up to 64 KiB and
  * until the event loop has read what has come.
  */
@@ -112,19 +112,19 @@ export class SocketTransport implements Transport {
     const frame = bytes.subarray(offset, offset + length);
     if (this.#first === undefined) {
       this.#first = frame;
-      if (!this.#inTurn) process.nextTick(writeOut, this);
+      if (!this.#inTurn) process.nextTick(flush, this);
     } else {
       this.#others.push(frame);
     }
     this.#framesBytes += length;
-    if (this.#framesBytes >= WRITE_BYTES) this.writeOut();
+    if (this.#framesBytes >= WRITE_BYTES) this.flush();
     if (this.waitingBytes > HOLD_ABOVE_BYTES) this.#holding = true;
     return !this.#holding;
   }
 
   close(): void {
     if (this.#ended) return;
-    this.writeOut();
+    this.flush();
     this.#ended = true;
     // What was sent before still goes out, but a peer that reads nothing does not keep us waiting.
     const socket = this.#socket;
@@ -132,8 +132,7 @@ export class SocketTransport implements Transport {
     socket.end(() => socket.destroy());
   }
 
-  /** Lets out what the current turn has sent so far. */
-  writeOut(): void {
+  flush(): void {
     const first = this.#first;
     if (first === undefined || this.#ended) return;
     const socket = this.#socket;
@@ -190,7 +189,7 @@ export class SocketTransport implements Transport {
     this.#turnBytes = 0;
     if (!this.#ended) user.turnEnd(now);
     this.#inTurn = false;
-    this.writeOut();
+    this.flush();
   }
 
   /** The user ends the session for it, and tells the peer. Should it not, this is the end anyway. */
@@ -214,8 +213,8 @@ export class SocketTransport implements Transport {
   }
 }
 
-function writeOut(transport: SocketTransport): void {
-  transport.writeOut();
+function flush(transport: SocketTransport): void {
+  transport.flush();
 }
 
 /** The frames with those that lie side by side as one, as a link's frames mostly do. */

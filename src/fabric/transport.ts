@@ -16,6 +16,8 @@ export interface Transport {
    * further frames until `writable`; the frame itself is taken all the same.
    */
   send(now: Nanos, bytes: Uint8Array, offset: number, length: number): boolean;
+  /** There is nothing behind what was sent for now: it need not wait for more to go with it. */
+  flush?(): void;
   /** Ends the connection. `closed` is not called for it. */
   close(): void;
 }
