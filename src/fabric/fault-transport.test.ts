@@ -84,3 +84,11 @@ it('cuts connections for the asked time, and can be cleared', () => {
   faults.clear();
   expect(faults.isCut(begin)).toBe(false);
 });
+
+it('lets frames out when its sender has no more', () => {
+  const { socket, send, wrapped } = faulty();
+  send(1);
+  expect(socket.written).toEqual([]);
+  wrapped.flush();
+  expect(Buffer.concat(socket.written)).toEqual(Buffer.from(frameOf(8, 1)));
+});

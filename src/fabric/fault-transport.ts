@@ -148,6 +148,10 @@ export class FaultTransport implements StartableTransport {
     return this.#inner.send(now, copyOfBytes(bytes, offset, length), 0, length);
   }
 
+  flush(): void {
+    this.#inner.flush?.();
+  }
+
   close(): void {
     if (this.#gone) return;
     this.#gone = true;
