@@ -263,10 +263,10 @@ export class DmaEngine implements ReadsUser {
       tlp.payload = this.#padded;
       tlp.payloadOffset = 0;
     }
-    // The last one ends the transfer: it goes by itself.
-    const run = runOfWrites(address, remaining - 1, this.limits.maxPayloadBytes);
-    if (run > 1 && port.sendWrites !== undefined) {
-      const sent = port.sendWrites(now, tlp, run);
+    if (port.sendWrites !== undefined) {
+      // The last one ends the transfer: it goes by itself.
+      const run = runOfWrites(address, remaining - 1, this.limits.maxPayloadBytes);
+      const sent = run > 1 ? port.sendWrites(now, tlp, run) : 0;
       transfer.sentBytes += sent * bytes;
       this.writeRequests += sent;
       if (sent > 0) return true;

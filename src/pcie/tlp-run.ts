@@ -25,8 +25,9 @@ const BYTE_COUNT = 0xfff;
 export function runOfWrites(address: number, bytes: number, mps: number): number {
   if ((address & (mps - 1)) !== 0 || bytes < mps) return 0;
   const count = Math.min(MAX_RUN_TLPS, Math.floor(bytes / mps));
-  // The upper half of the address is one of the things that are alike.
-  const low = address % FOUR_GIB;
+  // The upper half of the address is one of the things that are alike. Not `%`: of numbers this large it
+  // is a call.
+  const low = address >>> 0;
   return low + count * mps <= FOUR_GIB ? count : 0;
 }
 
