@@ -98,10 +98,14 @@ export class Frame {
 
 /** One DataView per buffer: keeps the last one, as frames come from the same buffer many at a time. */
 export class ViewCache {
+  #bytes: Uint8Array | undefined;
   #view: DataView = new DataView(new ArrayBuffer(0));
 
   /** A view of the whole buffer under `bytes`: positions in it are `bytes.byteOffset + offset`. */
   of(bytes: Uint8Array): DataView {
+    // Mostly the very array: to ask for its buffer is a call.
+    if (bytes === this.#bytes) return this.#view;
+    this.#bytes = bytes;
     if (this.#view.buffer !== bytes.buffer) this.#view = new DataView(bytes.buffer);
     return this.#view;
   }

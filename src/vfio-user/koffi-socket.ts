@@ -73,8 +73,8 @@ class MessageHeader {
   readonly address: number;
   readonly view: DataView;
   readonly #control: number;
-  #memory: ArrayBufferLike | undefined;
-  #memoryAt = 0;
+  #bytes: Uint8Array | undefined;
+  #bytesAt = 0;
 
   constructor() {
     const buffer = new ArrayBuffer(MessageHeader.CONTROL_FDS + 4 * MAX_FDS + 4);
@@ -88,11 +88,11 @@ class MessageHeader {
 
   /** Points at `count` bytes of memory, and at `controlBytes` of room for descriptors. */
   point(bytes: Uint8Array, offset: number, count: number, controlBytes: number): void {
-    if (bytes.buffer !== this.#memory) {
-      this.#memory = bytes.buffer;
-      this.#memoryAt = addressOf(bytes.buffer);
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes;
+      this.#bytesAt = addressOf(bytes.buffer) + bytes.byteOffset;
     }
-    this.#set(56, this.#memoryAt + bytes.byteOffset + offset);
+    this.#set(56, this.#bytesAt + offset);
     this.#set(64, count);
     // msg_control at 32, msg_controllen at 40, msg_flags at 48.
     this.#set(32, controlBytes === 0 ? 0 : this.#control);
