@@ -51,7 +51,12 @@ export class Line {
 
   /** When the next TLP leaves that is not known to have left. */
   get nextLeaveNs(): number {
-    return this.#flights.at(this.#left)?.leavesAtNs ?? Infinity;
+    return this.leaveNsOf(0);
+  }
+
+  /** When the one leaves that is `count` behind it; Infinity when that is not known. */
+  leaveNsOf(count: number): number {
+    return this.#flights.at(this.#left + count)?.leavesAtNs ?? Infinity;
   }
 
   /** The next TLP, whose last byte has left. */

@@ -192,6 +192,25 @@ describe('back-pressure', () => {
     );
   });
 
+  it('ends when half of what the wire holds has left', () => {
+    const startNs = clock.now();
+    write(128 * 8);
+    const { dma } = engine.endpoint;
+    expect(dma.writeRequests).toBe(4);
+    // A write of 128 bytes takes 24 + 128 ns: one has left, then a second.
+    for (const [atNs, requests] of [
+      [303, 4],
+      [304, 6],
+      [2 * 304 - 1, 6],
+      [2 * 304, 8],
+    ] as const) {
+      clock.runUntil(startNs + atNs);
+      wire.catchUp((startNs + atNs + 1e-3) as Nanos);
+      driver.update();
+      expect(dma.writeRequests, `after ${atNs} ns`).toBe(requests);
+    }
+  });
+
   it('of reads lets later writes pass, and keeps reads behind earlier writes', () => {
     host.nonPostedCredits = 0;
     read(4096);

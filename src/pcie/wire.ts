@@ -35,7 +35,8 @@ export interface PcieWireOptions {
   readonly latencyNs?: number;
   /**
    * Posted and non-posted requests, each, that wait for the line or at its far end before `canSend`
-   * says no. Those flying do not count. Default 32: enough that a line never runs dry.
+   * says no. Those flying do not count. Default 32: enough that a line never runs dry. The device is told to
+   * go on when half of them have left, as credits come back in batches.
    */
   readonly queueTlps?: number;
 }
@@ -57,9 +58,11 @@ export class PcieWire implements Device, DevicePort {
   readonly #flights = new Flights();
   /** TLPs of the device that count against `queueTlps`, by `FlowClass`. */
   readonly #held = [0, 0, 0];
+  /** With no more of them the device, once refused, goes on. */
+  readonly #lowTlps: number;
   #isDelivering = false;
-  /** The device was told that it cannot send, and not yet to go on. */
-  #isRefused = false;
+  /** What the device was told that it cannot send, and not yet to go on: a bit a `FlowClass`. */
+  #refused = 0;
   /** Of the device, unless it was called since. */
   #deviceNs = Infinity;
   #isDeviceNsOld = true;
@@ -72,6 +75,7 @@ export class PcieWire implements Device, DevicePort {
     assert(Number.isInteger(queueTlps) && queueTlps >= 1, `not a queue length: ${queueTlps}`);
     this.#device = device;
     this.#queueTlps = queueTlps;
+    this.#lowTlps = queueTlps >> 1;
     this.#down = new Line(bytesPerNs, latencyNs);
     this.#up = new Line(bytesPerNs, latencyNs);
     this.identity = device.identity;
@@ -90,7 +94,7 @@ export class PcieWire implements Device, DevicePort {
   canSend(flow: FlowClass, _payloadBytes: number): boolean {
     if (flow === FlowClass.COMPLETION || (this.#held[flow] as number) < this.#queueTlps)
       return true;
-    this.#isRefused = true;
+    this.#refused |= 1 << flow;
     return false;
   }
 
@@ -109,7 +113,7 @@ export class PcieWire implements Device, DevicePort {
   /** What is on the wires in either direction is lost with everything else. */
   reset(now: Nanos): void {
     this.catchUp(now);
-    this.#isRefused = false;
+    this.#refused = 0;
     this.#isDeviceNsOld = true;
     for (const line of [this.#down, this.#up]) {
       for (let flight = line.drop(); flight !== undefined; flight = line.drop()) {
@@ -163,8 +167,19 @@ export class PcieWire implements Device, DevicePort {
     let nextNs = this.#deviceDeadlineNs();
     const arrivalNs = this.#down.nextArrivalNs;
     if (arrivalNs < nextNs) nextNs = arrivalNs;
-    const leaveNs = this.#isRefused ? this.#up.nextLeaveNs : Infinity;
+    if (this.#refused === 0) return nextNs;
+    const leaveNs = this.#up.leaveNsOf(this.#excess());
     return leaveNs < nextNs ? leaveNs : nextNs;
+  }
+
+  /** At least so many TLPs have to leave before the one with which a device that was refused goes on. */
+  #excess(): number {
+    let excess = Infinity;
+    for (let flow = 0; flow < this.#held.length; flow++) {
+      if ((this.#refused & (1 << flow)) === 0) continue;
+      excess = Math.min(excess, (this.#held[flow] as number) - this.#lowTlps - 1);
+    }
+    return Math.max(0, excess);
   }
 
   /** As the device says: asked only if it was called since. */
@@ -206,10 +221,20 @@ export class PcieWire implements Device, DevicePort {
   }
 
   #resumeDevice(now: Nanos): void {
-    if (!this.#isRefused) return;
-    this.#isRefused = false;
+    if (this.#refused === 0) return;
+    while (this.#up.nextLeaveNs <= now) this.#leave();
+    if (!this.#isRoom()) return;
+    this.#refused = 0;
     this.#isDeviceNsOld = true;
     this.#device.resume(now);
+  }
+
+  #isRoom(): boolean {
+    for (let flow = 0; flow < this.#held.length; flow++) {
+      const isWanted = (this.#refused & (1 << flow)) !== 0;
+      if (isWanted && (this.#held[flow] as number) <= this.#lowTlps) return true;
+    }
+    return false;
   }
 
   /** Hands on what has just arrived if nothing waits and it is taken, which is mostly so. */
