@@ -161,24 +161,8 @@ export function loadCredentials(
   const ca = readPem(files.ca, 'CA certificate');
   const cert = readPem(files.cert, 'certificate');
   const key = readPem(files.key, 'private key');
-  const caCertificate = parseCertificate(ca, files.ca);
-  const certificate = parseCertificate(cert, files.cert);
   const hint = issueHint(identity);
-  if (!certificate.checkPrivateKey(parsePrivateKey(key, files.key))) {
-    throw new DxpuError(
-      'invalid_argument',
-      `${files.key}: not the private key of ${files.cert}; issue both anew with: ${hint} --force`,
-    );
-  }
-  try {
-    createSecureContext({ cert, key });
-  } catch (error) {
-    throw new DxpuError(
-      'invalid_argument',
-      `${files.cert} and ${files.key} cannot be used for TLS 1.3; issue them with: ${hint} --force`,
-      { cause: error },
-    );
-  }
+  const { caCertificate, certificate } = checkPemTexts({ ca, cert, key }, files, hint);
   if (!certificate.verify(caCertificate.publicKey)) {
     throw new DxpuError(
       'invalid_argument',
@@ -204,6 +188,35 @@ export function loadCredentials(
     );
   }
   return { identity, ca, cert, key };
+}
+
+/**
+ * Checks that TLS can use them. Throws `invalid_argument`: names as `names` has them, and with `hint`,
+ * the command that issues them.
+ */
+export function checkPemTexts(
+  { ca, cert, key }: PemTexts,
+  names: CredentialFiles,
+  hint: string,
+): { caCertificate: X509Certificate; certificate: X509Certificate } {
+  const caCertificate = parseCertificate(ca, names.ca);
+  const certificate = parseCertificate(cert, names.cert);
+  if (!certificate.checkPrivateKey(parsePrivateKey(key, names.key))) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${names.key}: not the private key of ${names.cert}; issue both anew with: ${hint} --force`,
+    );
+  }
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    throw new DxpuError(
+      'invalid_argument',
+      `${names.cert} and ${names.key} cannot be used for TLS 1.3; issue them with: ${hint} --force`,
+      { cause: error },
+    );
+  }
+  return { caCertificate, certificate };
 }
 
 function checkTime(

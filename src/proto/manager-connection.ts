@@ -11,7 +11,7 @@ import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { DxpuError } from '#base/errors';
 import { secureClientOptions } from '#identity/secure-client';
-import type { PemTexts } from '#identity/tls-identity';
+import { checkPemTexts, type PemTexts } from '#identity/tls-identity';
 import { fromRpcError } from './rpc-error.ts';
 
 const PING_INTERVAL_MS = 2000;
@@ -19,6 +19,7 @@ const PING_TIMEOUT_MS = 6000;
 const OPEN_WITHIN_MS = 5000;
 /** A whole order or a page of a list. */
 const READ_MAX_BYTES = 64 << 20;
+const CREDENTIAL_NAMES = { ca: 'credentials.ca', cert: 'credentials.cert', key: 'credentials.key' };
 
 export interface ManagerConnectionOptions {
   readonly host: string;
@@ -35,7 +36,10 @@ export interface ManagerConnectionOptions {
 export interface ManagerConnection {
   /** For `createClient`. Its calls fail with `ConnectError`s: `fromRpcError` turns them back. */
   readonly transport: Transport;
-  /** Opens it unless it is open. Rejects with a `DxpuError` that names the address and what is wrong. */
+  /**
+   * Opens it unless it is open. Rejects with a `DxpuError` that names the address and what is wrong:
+   * `invalid_argument` where the credentials are of no use.
+   */
   open(): Promise<void>;
   /** Ends it, and every call under way with `cancelled`. */
   close(): void;
@@ -65,7 +69,13 @@ export function connectManager(options: ManagerConnectionOptions): ManagerConnec
       cause: reason,
     });
   };
+  let checked = false;
   const open = async (): Promise<void> => {
+    if (!checked) {
+      // The library tells nothing of an error before there is a connection.
+      checkPemTexts(credentials, CREDENTIAL_NAMES, 'dxpu cert issue KIND ID');
+      checked = true;
+    }
     const timer = setTimeout(() => {
       if (session.state() !== 'connecting') return;
       session.abort(new DxpuError('unavailable', `no answer within ${withinMs} ms`));

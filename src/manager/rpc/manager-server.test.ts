@@ -47,6 +47,26 @@ describe('users', () => {
     expect(rig.pool.commands).toEqual([]);
   });
 
+  it.each([
+    ['ca', 'certs/ca.pem', 'credentials.ca: not a certificate in PEM form'],
+    ['cert', 'certs/user-alice.pem', 'credentials.cert: not a certificate in PEM form'],
+    ['key', 'certs/user-alice-key.pem', 'credentials.key: not a private key in PEM form'],
+  ])(
+    'a %s that is the name of a file is said so, not taken for a lost connection',
+    async (field, text, says) => {
+      const client = rig.client({ ...rig.alice, [field]: text });
+      const error = await failure(client.pool.getStatus({}));
+      expect(error).toMatchObject({ code: 'invalid_argument', message: says });
+    },
+  );
+
+  it('a key of another certificate is said so', async () => {
+    const { key } = await rig.issued.of('host', 'h1');
+    const error = await failure(rig.client({ ...rig.alice, key }).pool.getStatus({}));
+    expect(error.code).toBe('invalid_argument');
+    expect(error.message).toContain('credentials.key: not the private key of credentials.cert');
+  });
+
   it('refusals of certificates are reported with where they came from', async () => {
     await failure(rig.client(await rig.issued.expired('user', 'bob')).pool.getStatus({}));
     expect(rig.refused.map(({ code }) => code)).toEqual(['unauthenticated']);

@@ -14,7 +14,7 @@ export interface PoolClientOptions {
   /** Of the manager. */
   readonly host: string;
   readonly port: number;
-  /** Of kind `user`. */
+  /** Of kind `user`: the texts, not the names of files. */
   readonly credentials: PemTexts;
   /** Where given, the manager must be this one. */
   readonly manager?: string;
