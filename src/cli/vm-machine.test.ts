@@ -70,7 +70,7 @@ describe('QEMU of a VM', () => {
 });
 
 /** With files that are not there: it fails before anything is started. */
-const upWithout = () =>
+const upWithout = (sizes: { memory?: number; window?: number; window32?: number } = {}) =>
   vmUp({
     ...USUAL_VM,
     state,
@@ -81,6 +81,7 @@ const upWithout = () =>
     qemu: '/nowhere/qemu',
     kernel: '/nowhere/kernel',
     initrd: '/nowhere/initrd',
+    ...sizes,
   });
 
 describe('a VM that runs without a record that can be read', () => {
@@ -109,6 +110,18 @@ describe('VMs of a state folder', () => {
   // QEMU was fetched before.
   it('are refused files that are not there before anything is fetched for them', async () => {
     await expect(upWithout()).rejects.toThrow('/nowhere/kernel is not there');
+  });
+
+  // `--memory 1024` is 1024 bytes: QEMU was fetched, and then asked for no memory at all.
+  it.each([
+    ['--memory', { memory: 1024 }, 1024],
+    ['--memory', { memory: 1.5 * 2 ** 20 }, 1572864],
+    ['--window', { window: 4096 }, 4096],
+    ['--window32', { window32: 2 ** 20 + 1 }, 1048577],
+  ])('have sizes in MiB: a %s of %j is wrong usage', async (option, sizes, bytes) => {
+    await expect(upWithout(sizes)).rejects.toThrow(
+      `${option} is ${bytes} bytes: it must be a multiple of 1MiB, as in 1024MiB`,
+    );
   });
 
   it('are not there before they are started', async () => {

@@ -91,7 +91,7 @@ function runningVm(files: VmFiles): Vm {
   );
 }
 
-function checkOptions({ kernel, initrd, add, window, window32 }: VmUpOptions): void {
+function checkOptions({ kernel, initrd, add, ...options }: VmUpOptions): void {
   if (kernel !== undefined && initrd === undefined) {
     throw new UsageError(
       '--kernel needs --initrd: the drivers of the usual one are of its own kernel',
@@ -100,9 +100,12 @@ function checkOptions({ kernel, initrd, add, window, window32 }: VmUpOptions): v
   if (initrd !== undefined && add !== undefined) {
     throw new UsageError('--add puts files into the usual first file system, not into --initrd');
   }
-  for (const [option, bytes] of Object.entries({ '--window': window, '--window32': window32 })) {
+  for (const size of ['memory', 'window', 'window32'] as const) {
+    const bytes = options[size];
     if (bytes >= MIB && bytes % MIB === 0) continue;
-    throw new UsageError(`${option} is ${bytes} bytes: it must be a multiple of 1MiB`);
+    throw new UsageError(
+      `--${size} is ${bytes} bytes: it must be a multiple of 1MiB, as in 1024MiB`,
+    );
   }
 }
 
