@@ -198,6 +198,13 @@ it.each<[string, PoolIndex, Demand, string]>([
     '2 GPU nodes within 5 µs are asked for, 0 are free for host h1: allow a longer round trip',
   ],
   [
+    // It said to wait, for nodes that are as far away.
+    'as many bound as too far: what the demand can do is sure to help',
+    pool({ b1: '-x' }, { b1: 7200 }),
+    demand(1, { maxRttNs: 5000 }),
+    '1 GPU node within 5 µs is asked for, 0 are free for host h1: allow a longer round trip',
+  ],
+  [
     'no slot',
     pool({ b1: '-'.repeat(20) }),
     demand(17),

@@ -178,7 +178,8 @@ function summaryText({ demand, index }: DemandView, host: HostEntry, shortage: S
     return `${asked}, the most that one ${where} has free for host ${host.id} is ${mostInOne}: ask for at most ${mostInOne}${several}`;
   }
   const { counts } = shortage;
-  const main = REASONS.reduce((most, one) => (counts[one] > counts[most] ? one : most));
+  // Of as many, the later: a demand that changes gets those nodes now.
+  const main = REASONS.reduce((most, one) => (counts[one] >= counts[most] ? one : most));
   const hint = counts[main] === 0 ? 'add boxes' : WAYS_OUT[main];
   const fewer = usable === 0 ? [] : [`ask for at most ${usable}`];
   const wayOut = [...fewer, hint].join(', or ');
