@@ -16,19 +16,6 @@ describe('EventQueue', () => {
     expect(popped).toEqual(['first', 'a', 'b', 'c', 'd', 'e']);
   });
 
-  it('puts a value where it would be, had it gone in when its sequence was taken', () => {
-    const queue = new EventQueue<string>();
-    queue.push(5, 'a');
-    const sequence = queue.takeSequence();
-    queue.push(5, 'c');
-    queue.push(4, 'first');
-    queue.pushAs(5, sequence, 'b');
-    queue.pop();
-    queue.pop();
-    expect([queue.nextSequence, queue.next]).toEqual([sequence, 'b']);
-    expect([queue.pop(), queue.pop(), queue.nextSequence]).toEqual(['b', 'c', Infinity]);
-  });
-
   it('agrees with a stable sort under any mix of pushes and pops', () => {
     fc.assert(
       fc.property(

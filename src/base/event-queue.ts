@@ -22,22 +22,8 @@ export class EventQueue<T> {
     return this.#values[0];
   }
 
-  /** The sequence of the value `pop` would return, or Infinity when empty. */
-  get nextSequence(): number {
-    return this.#sequences[0] ?? Infinity;
-  }
-
   push(timeNs: number, value: T): void {
-    this.pushAs(timeNs, this.#nextSequence++, value);
-  }
-
-  /** The place among equal times that `push` would give, for `pushAs`. Each is used once at most. */
-  takeSequence(): number {
-    return this.#nextSequence++;
-  }
-
-  /** As if it had been pushed when `sequence` was taken. */
-  pushAs(timeNs: number, sequence: number, value: T): void {
+    const sequence = this.#nextSequence++;
     let index = this.#times.length;
     this.#times.push(timeNs);
     this.#sequences.push(sequence);

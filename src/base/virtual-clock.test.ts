@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { AssertionError } from './assert.ts';
+import { ClockEvent } from './clock-queue.ts';
 import { type Timed, TimerDriver } from './clock.ts';
 import { type Nanos, nanos } from './units.ts';
-import { ClockEvent, VirtualClock } from './virtual-clock.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 describe('VirtualClock', () => {
   it('runs events by time, then by order of scheduling, and moves time only to them', () => {
@@ -34,14 +35,14 @@ describe('VirtualClock', () => {
     const log: string[] = [];
     let turn = -1;
     const look = (name: string): void => {
-      log.push(`${name}: ${clock.hasPassed(10, turn)}`);
+      log.push(`${name}: ${clock.hasPassed(10, 0, turn)}`);
     };
     clock.at(nanos(10), () => look('before'));
     turn = clock.takeTurn();
     clock.at(nanos(10), () => look('behind'));
     clock.runUntil(9);
     look('at 9');
-    clock.schedule(new ClockEvent(() => look('itself')), 10, turn);
+    clock.schedule(new ClockEvent(() => look('itself')), 10, turn, 0);
     clock.runUntil(10);
     look('at 10');
     // Its own turn counts as begun.
@@ -118,6 +119,72 @@ describe('VirtualClock', () => {
     expect(clock.runWhile(() => count < 100, 55)).toBe(false);
     expect(count).toBe(5);
     expect(new VirtualClock().runWhile(() => true)).toBe(false);
+  });
+});
+
+describe('the clock of a process', () => {
+  function lagging(lagNs: number) {
+    const world = new VirtualClock();
+    const process = new VirtualClock(world);
+    process.lagNs = lagNs;
+    const log: string[] = [];
+    const note =
+      (what: string) =>
+      (now: Nanos): void => {
+        log.push(`${what}@${now}, world ${world.now()}`);
+      };
+    return { world, process, log, note };
+  }
+
+  it('runs what was due late and in one go, each at its own time, what that sets included', () => {
+    const { world, process, log, note } = lagging(10);
+    process.at(nanos(20), () => {
+      note('a')(process.now());
+      process.at(nanos(25), note('timer'));
+      process.at(nanos(31), note('later'));
+    });
+    process.at(nanos(28), note('b'));
+    world.at(nanos(22), note('world'));
+    world.runUntil(100);
+    expect(log).toEqual([
+      'world@22, world 22',
+      'a@20, world 30',
+      'timer@25, world 30',
+      'b@28, world 30',
+      'later@31, world 41',
+    ]);
+    expect(process.now()).toBe(41);
+    process.catchUp();
+    expect(process.now()).toBe(100);
+  });
+
+  it('catches up for who asks, and not from inside', () => {
+    const { world, process, log, note } = lagging(10);
+    process.at(nanos(20), (now) => {
+      process.catchUp();
+      note('a')(now);
+    });
+    process.at(nanos(23), note('b'));
+    world.at(nanos(22), () => process.catchUp());
+    world.runUntil(50);
+    // Woken at 30 for what it did at 22.
+    expect(log).toEqual(['a@20, world 22', 'b@23, world 30']);
+  });
+
+  it('does not lag where it was not asked to, or what it sends comes as soon', () => {
+    const { world, process, log, note } = lagging(10);
+    process.at(nanos(20), note('a'));
+    world.at(nanos(21), () => process.boundLag(10));
+    process.at(nanos(30), note('b'));
+    world.at(nanos(31), note('world'));
+    world.runUntil(50);
+    expect(process.lagNs).toBe(0);
+    process.lagNs = 9;
+    expect(process.lagNs).toBe(9);
+    process.boundLag(12);
+    expect(process.lagNs).toBe(9);
+    expect(log).toEqual(['a@20, world 21', 'b@30, world 30', 'world@31, world 31']);
+    expect(() => (world.lagNs = 1)).toThrow(AssertionError);
   });
 });
 
