@@ -13,8 +13,12 @@
  *
  * Who owns what: `VirtualNetwork` owns paths, a path its two wires and its connections, a connection
  * is two `VirtualTransport` ends. All randomness comes from the one generator given.
+ *
+ * Whoever dials may lag behind (#base/virtual-clock): a path told of its clock calls it by that, bounds how
+ * far it lags by half a round trip, and has it catch up before the path changes.
  */
-import { AssertionError } from '#base/assert';
+import { AssertionError, assert } from '#base/assert';
+import { ClockEvent } from '#base/clock-queue';
 import type { Prng } from '#base/prng';
 import { type Nanos, nanos } from '#base/units';
 import type { VirtualClock } from '#base/virtual-clock';
@@ -61,6 +65,8 @@ type PathState = 'up' | 'reset' | 'silent';
 
 export class VirtualPath {
   readonly #clock: VirtualClock;
+  /** Of whoever dials; it may lag. */
+  readonly dialerClock: VirtualClock;
   readonly #prng: Prng;
   readonly #connections = new Set<VirtualTransport>();
   readonly #wires: readonly [Wire, Wire];
@@ -72,12 +78,19 @@ export class VirtualPath {
   #epoch = 0;
 
   /** By `VirtualNetwork.addPath`. */
-  constructor(clock: VirtualClock, prng: Prng, options: VirtualPathOptions) {
+  constructor(
+    clock: VirtualClock,
+    dialerClock: VirtualClock,
+    prng: Prng,
+    options: VirtualPathOptions,
+  ) {
     this.#clock = clock;
+    this.dialerClock = dialerClock;
     this.#prng = prng;
     this.#options = options;
     this.#isExact = isExact(options);
-    this.#wires = [this.#newWire(), this.#newWire()];
+    this.#wires = [this.#newWire(dialerClock, clock), this.#newWire(clock, dialerClock)];
+    this.#boundLag();
   }
 
   get isUp(): boolean {
@@ -86,48 +99,55 @@ export class VirtualPath {
 
   /** Changes what the path does from now on; frames in flight keep their times. */
   setOptions(options: Partial<VirtualPathOptions>): void {
+    this.dialerClock.catchUp();
     this.#options = { ...this.#options, ...options };
     this.#isExact = isExact(this.#options);
+    this.#boundLag();
   }
 
   /** Answers `dialer` after a round trip. */
   connect(dialer: VirtualDialer, listener: VirtualListener | undefined): void {
-    const clock = this.#clock;
+    const near = this.dialerClock;
     const halfNs = this.#options.rttNs / 2;
-    const fail = (delayNs: number, reason: string): void => {
-      clock.at(nanos(clock.now() + delayNs), (now) => dialer.connectFailed(now, reason));
+    const now = near.now();
+    const fail = (by: VirtualClock, atNs: number, reason: string): void => {
+      tell(near, by, atNs, (at) => dialer.connectFailed(at, reason));
     };
     if (this.#state === 'silent') {
-      fail(this.#options.connectTimeoutNs ?? 1e9, 'connecting timed out');
+      fail(near, now + (this.#options.connectTimeoutNs ?? 1e9), 'connecting timed out');
       return;
     }
     if (this.#state === 'reset') {
-      fail(2 * halfNs, 'the path is cut');
+      fail(near, now + 2 * halfNs, 'the path is cut');
       return;
     }
     const epoch = this.#epoch;
-    clock.at(nanos(clock.now() + halfNs), (arrived) => {
+    tell(this.#clock, near, now + halfNs, (arrived) => {
       if (epoch !== this.#epoch) {
-        fail(halfNs, 'the path was cut while connecting');
+        fail(this.#clock, arrived + halfNs, 'the path was cut while connecting');
         return;
       }
       if (listener === undefined) {
-        fail(halfNs, 'connection refused');
+        fail(this.#clock, arrived + halfNs, 'connection refused');
         return;
       }
-      const near = new VirtualTransport(this, dialer.local, listener.local, 0);
-      const far = new VirtualTransport(this, listener.local, dialer.local, 1);
-      near.other = far;
-      far.other = near;
-      this.#connections.add(near);
-      this.#connections.add(far);
-      // Before anything the listener sends in `accept`.
-      clock.at(nanos(arrived + halfNs), (now) => {
-        if (near.state === 'closed') dialer.connectFailed(now, 'connection lost');
-        else near.user = dialer.connected(now, near);
-      });
-      far.user = listener.accept(arrived, far);
+      this.#accept(arrived, dialer, listener, arrived + halfNs);
     });
+  }
+
+  #accept(now: Nanos, dialer: VirtualDialer, listener: VirtualListener, answeredNs: number): void {
+    const near = new VirtualTransport(this, dialer.local, listener.local, 0);
+    const far = new VirtualTransport(this, listener.local, dialer.local, 1);
+    near.other = far;
+    far.other = near;
+    this.#connections.add(near);
+    this.#connections.add(far);
+    // Before anything the listener sends in `accept`.
+    tell(this.dialerClock, this.#clock, answeredNs, (at) => {
+      if (near.state === 'closed') dialer.connectFailed(at, 'connection lost');
+      else near.user = dialer.connected(at, near);
+    });
+    far.user = listener.accept(now, far);
   }
 
   /**
@@ -135,6 +155,7 @@ export class VirtualPath {
    * connection are told at once. `silent`: nobody is told, frames vanish.
    */
   cut(mode: 'reset' | 'silent'): void {
+    this.dialerClock.catchUp();
     this.#state = mode;
     this.#epoch++;
     if (mode === 'silent') return;
@@ -144,11 +165,13 @@ export class VirtualPath {
 
   /** After a silent cut, the connections that nobody has closed work again. */
   heal(): void {
+    this.dialerClock.catchUp();
     this.#state = 'up';
   }
 
   /** A transport of `local` vanishes without a call; the other end hears of it. */
   kill(local: PeerIdentity): void {
+    this.dialerClock.catchUp();
     for (const transport of this.#connections) {
       if (sameIdentity(transport.local, local)) transport.close();
     }
@@ -185,8 +208,10 @@ export class VirtualPath {
     if (other === undefined || other.state === 'closed' || this.#state === 'silent') return;
     const epoch = this.#epoch;
     const wire = this.#wires[transport.side];
-    const now = this.#clock.now();
-    this.#clock.at(nanos(Math.max(now, wire.freeAtNs) + this.#options.rttNs / 2), (at) => {
+    const [far, near] = [this.#clock, this.dialerClock];
+    const [by, on] = transport.side === 0 ? [near, far] : [far, near];
+    const goneNs = Math.max(by.now(), wire.freeAtNs);
+    tell(on, by, goneNs + this.#options.rttNs / 2, (at) => {
       if (epoch === this.#epoch) this.lose(at, other, 'the peer closed the connection');
     });
   }
@@ -204,9 +229,16 @@ export class VirtualPath {
     for (const wire of this.#wires) wire.waiting.delete(transport);
   }
 
-  #newWire(): Wire {
+  #boundLag(): void {
+    // The generator of what is left to chance is both ends': it must be asked in order.
+    if (this.dialerClock === this.#clock) return;
+    this.dialerClock.boundLag(this.#isExact ? this.#options.rttNs / 2 : 0);
+  }
+
+  #newWire(sender: VirtualClock, receiver: VirtualClock): Wire {
     const wire: Wire = new Wire(
-      this.#clock,
+      sender,
+      receiver,
       (now, from, epoch, bytes, offset, length) => {
         this.#land(now, from, epoch, bytes, offset, length);
       },
@@ -271,6 +303,12 @@ export class VirtualPath {
   }
 }
 
+/** Has `fn` called at the end that lives by `on`; `by` is the clock of whoever says so. */
+function tell(on: VirtualClock, by: VirtualClock, atNs: number, fn: (now: Nanos) => void): void {
+  assert(atNs >= on.now(), 'a sender that lags was heard of before it sent');
+  on.schedule(new ClockEvent(fn), nanos(atNs), by.takeTurn(), by.now());
+}
+
 function isExact({ loss = 0, duplication = 0, reordering = 0 }: VirtualPathOptions): boolean {
   return loss === 0 && duplication === 0 && reordering === 0;
 }
@@ -319,8 +357,9 @@ export class VirtualNetwork {
     this.#prng = prng;
   }
 
-  addPath(options: VirtualPathOptions): VirtualPath {
-    const path = new VirtualPath(this.#clock, this.#prng.fork(), options);
+  /** `dialerClock`: of a process that may lag; it alone dials over this path. */
+  addPath(options: VirtualPathOptions, dialerClock: VirtualClock = this.#clock): VirtualPath {
+    const path = new VirtualPath(this.#clock, dialerClock, this.#prng.fork(), options);
     this.#paths.push(path);
     return path;
   }

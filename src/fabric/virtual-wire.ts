@@ -4,12 +4,17 @@
  * Only the first of the frames that fly is an event of the clock; the others wait behind it, each with the
  * turn it took when it was sent. So do the ends of frames going out, which are events only while somebody
  * waits for one. What runs, and in which order, is the same as with an event for each.
+ *
+ * The two ends may live by different clocks (#base/virtual-clock): frames go out by the sender's, and land by
+ * the receiver's.
  */
+import { assert } from '#base/assert';
+import { ClockEvent } from '#base/clock-queue';
 import { copyBytes } from '#base/copy-bytes';
 import { RingBuffer } from '#base/ring-buffer';
 import { Slab, type SlabPlace } from '#base/slab';
 import type { Nanos } from '#base/units';
-import { ClockEvent, type VirtualClock } from '#base/virtual-clock';
+import type { VirtualClock } from '#base/virtual-clock';
 
 /** Takes a frame that has arrived; the bytes are good during the call. */
 export type Landing<T> = (
@@ -33,6 +38,7 @@ class Flight<T> implements SlabPlace {
   epoch = 0;
   length = 0;
   atNs = 0;
+  takenNs = 0;
   turn = 0;
 
   constructor(place: SlabPlace, size: number, from: T) {
@@ -46,6 +52,7 @@ class Flight<T> implements SlabPlace {
 /** The end of a frame that goes out; pooled. */
 class Departure {
   atNs = 0;
+  takenNs = 0;
   turn = 0;
 }
 
@@ -54,7 +61,8 @@ const SLAB_BYTES = 1 << 20;
 export class VirtualWire<T> {
   /** When the wire is free again. */
   freeAtNs = 0;
-  readonly #clock: VirtualClock;
+  readonly #sender: VirtualClock;
+  readonly #receiver: VirtualClock;
   readonly #land: Landing<T>;
   readonly #thinned: (now: Nanos) => void;
   readonly #flying = new RingBuffer<Flight<T>>();
@@ -68,8 +76,14 @@ export class VirtualWire<T> {
   readonly #thinning = new ClockEvent((now) => this.#thin(now));
 
   /** `thinned` is called as `callWhenThin` asks. */
-  constructor(clock: VirtualClock, land: Landing<T>, thinned: (now: Nanos) => void) {
-    this.#clock = clock;
+  constructor(
+    sender: VirtualClock,
+    receiver: VirtualClock,
+    land: Landing<T>,
+    thinned: (now: Nanos) => void,
+  ) {
+    this.#sender = sender;
+    this.#receiver = receiver;
     this.#land = land;
     this.#thinned = thinned;
   }
@@ -83,6 +97,7 @@ export class VirtualWire<T> {
     length: number,
     atNs: number,
   ): void {
+    assert(atNs >= this.#receiver.now(), 'a sender that lags was heard of before it sent');
     const flight = this.#take(from, length);
     // As far from a multiple of 8 as where it comes from: it is copied quickest so (copy-bytes.ts).
     flight.begin = flight.offset + (offset & 4);
@@ -90,23 +105,25 @@ export class VirtualWire<T> {
     flight.epoch = epoch;
     flight.length = length;
     flight.atNs = atNs;
-    flight.turn = this.#clock.takeTurn();
+    flight.takenNs = this.#sender.now();
+    flight.turn = this.#sender.takeTurn();
     if (atNs < this.#lastAtNs) {
       // It overtakes one that flies: an event of its own.
       const alone = new ClockEvent((now) => this.#landed(now, flight));
-      this.#clock.schedule(alone, atNs, flight.turn);
+      this.#receiver.schedule(alone, atNs, flight.turn, flight.takenNs);
       return;
     }
     this.#lastAtNs = atNs;
     this.#flying.push(flight);
-    if (this.#flying.size === 1) this.#clock.schedule(this.#arrival, atNs, flight.turn);
+    if (this.#flying.size === 1) this.#await(flight);
   }
 
   /** A frame goes out until `atNs`, which is behind those before it. */
   goOut(atNs: number): void {
     const departure = this.#departures.pop() ?? new Departure();
     departure.atNs = atNs;
-    departure.turn = this.#clock.takeTurn();
+    departure.takenNs = this.#sender.now();
+    departure.turn = this.#sender.takeTurn();
     this.#outgoing.push(departure);
   }
 
@@ -116,7 +133,8 @@ export class VirtualWire<T> {
     for (;;) {
       const departure = outgoing.peek();
       if (departure === undefined) return 0;
-      if (!this.#clock.hasPassed(departure.atNs, departure.turn)) return outgoing.size;
+      const { atNs, takenNs, turn } = departure;
+      if (!this.#sender.hasPassed(atNs, takenNs, turn)) return outgoing.size;
       outgoing.shift();
       this.#departures.push(departure);
     }
@@ -126,7 +144,8 @@ export class VirtualWire<T> {
   callWhenThin(): void {
     if (this.#thinning.isScheduled) return;
     const last = this.#outgoing.at(this.#outgoing.size - 2);
-    if (last !== undefined) this.#clock.schedule(this.#thinning, last.atNs, last.turn);
+    if (last === undefined) return;
+    this.#sender.schedule(this.#thinning, last.atNs, last.turn, last.takenNs);
   }
 
   #thin(now: Nanos): void {
@@ -139,8 +158,12 @@ export class VirtualWire<T> {
     const flight = this.#flying.shift();
     if (flight === undefined) return;
     const next = this.#flying.peek();
-    if (next !== undefined) this.#clock.schedule(this.#arrival, next.atNs, next.turn);
+    if (next !== undefined) this.#await(next);
     this.#landed(now, flight);
+  }
+
+  #await({ atNs, turn, takenNs }: Flight<T>): void {
+    this.#receiver.schedule(this.#arrival, atNs, turn, takenNs);
   }
 
   #landed(now: Nanos, flight: Flight<T>): void {
