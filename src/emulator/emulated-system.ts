@@ -55,6 +55,12 @@ export interface SystemOptions {
   readonly hostBytes?: number;
   readonly seed?: number;
   readonly watch?: SystemWatch;
+  /**
+   * Pooled, and while it runs, the host may lag this far behind the clock, if the network lets it. Changes
+   * nothing but how fast the emulation is. By default as far as is worth it, and not at all while somebody
+   * sees both what the device and what the host does.
+   */
+  readonly lagNs?: number;
 }
 
 /** Who looks at a system. Nothing of it changes by that. */
@@ -67,6 +73,9 @@ export interface SystemWatch {
   /** The tap of the host's end of the fabric link, from its start on; nothing natively. */
   readonly onTlp?: LinkTap;
 }
+
+/** As many ns as it takes for some fifty TLPs to pass: more at once is no faster. */
+const LAG_NS = 1000;
 
 /** A ring of 4096 entries; and what is left for longer ones and fences. */
 const RING_BYTES = MIB / 4;
@@ -83,8 +92,13 @@ export interface EmulatedSystem {
   run<T>(task: Task<T>, done: (now: Nanos, outcome: Outcome<T>) => void, scope?: TaskScope): void;
   /** After something was done to the soft host from outside. */
   settle(): void;
-  /** Before probe or device memory are looked at: the device may be behind the clock (`PcieWire`). */
+  /**
+   * Before anything is looked at, or done to the soft host: the device may be behind the clock (`PcieWire`),
+   * and the host, if it lags.
+   */
   catchUp(): void;
+  /** From now on the host may lag behind the clock, or not. At first it does not. */
+  letLag(isAllowed: boolean): void;
 }
 
 export interface EmulatedNetwork {
@@ -118,6 +132,7 @@ export function nativeSystem(options: SystemOptions): EmulatedSystem {
     network: undefined,
     settle,
     catchUp: () => parts.wire.catchUp(clock.now()),
+    letLag: () => {},
     run: (task, done, scope) => {
       soft.tasks.run(clock.now(), task, done, scope);
       settle();
@@ -127,22 +142,26 @@ export function nativeSystem(options: SystemOptions): EmulatedSystem {
 
 /** The same behind both proxies. */
 export function pooledSystem(options: SystemOptions): EmulatedSystem {
-  const { profile, seed = 1 } = options;
+  const { profile, seed = 1, watch = {} } = options;
   const parts = deviceOf(options);
+  const rttNs = Math.max(0, profile.addedRttNs - smallReadFramesNs(profile));
+  const isOrderSeen = watch.onTlp !== undefined || watch.device !== undefined;
+  const { lagNs = isOrderSeen ? 0 : Math.min(LAG_NS, rttNs / 4) } = options;
   const { pool, host, path, link, boxId } = singleSlotPool({
     device: parts.wire,
     port: portFor(parts.deviceBytes),
     soft: softOptions(options),
     path: {
-      rttNs: Math.max(0, profile.addedRttNs - smallReadFramesNs(profile)),
+      rttNs,
       ...(profile.networkGbps === Infinity
         ? {}
         : { rateToListener: profile.networkGbps * 1e9, rateToDialer: profile.networkGbps * 1e9 }),
     },
+    hostMayLag: lagNs > 0,
     seed,
   });
   // Nothing has passed yet: virtual time has not begun to run.
-  link.tap = options.watch?.onTlp;
+  link.tap = watch.onTlp;
   return {
     clock: pool.clock,
     soft: host.soft,
@@ -160,7 +179,13 @@ export function pooledSystem(options: SystemOptions): EmulatedSystem {
       killBox: () => pool.killBox(boxId),
     },
     settle: () => host.settle(),
-    catchUp: () => parts.wire.catchUp(pool.clock.now()),
+    catchUp: () => {
+      host.clock.catchUp();
+      parts.wire.catchUp(pool.clock.now());
+    },
+    letLag: (isAllowed) => {
+      if (lagNs > 0) host.clock.lagNs = isAllowed ? lagNs : 0;
+    },
     run: (task, done, scope) => host.run(task, done, scope),
   };
 }

@@ -46,7 +46,7 @@ export function runWorkload(
   workload: Workload,
   options: RunOptions,
 ): WorkloadRun {
-  const { clock, soft, probe, network } = system;
+  const { clock, soft, probe } = system;
   const { profile, limitNs = DAY_NS } = options;
   let queues: AccelQueues | undefined;
   let scope: TaskScope | undefined;
@@ -71,24 +71,30 @@ export function runWorkload(
   if (queues === undefined) throw failure ?? tooLate(limitNs);
 
   const originNs = clock.now();
-  let isDone = false;
-  const program = new HostProgram(workload, queues, soft.tasks, profile.nativeRttNs / 2, () => {
-    isDone = true;
-  });
+  const untilNs = originNs + limitNs;
   system.catchUp();
+  const before = frameBytes(system);
+  let after: FrameBytes | undefined;
+  const program = new HostProgram(workload, queues, soft.tasks, profile.nativeRttNs / 2, () => {
+    // Frames come and go after the end, and a host that lags tells of it when some have.
+    after = frameBytes(system);
+  });
   probe.clear(originNs);
-  const bytesUp = network?.frameBytesUp ?? 0;
-  const bytesDown = network?.frameBytesDown ?? 0;
   options.begun?.(originNs);
   program.start(originNs);
   system.settle();
-  const isGoing = (): boolean => !isDone && failure === undefined && scope?.error === undefined;
-  clock.runWhile(isGoing, originNs + limitNs);
+  // Not before: the run begins at one moment for all.
+  system.letLag(true);
+  const isGoing = (): boolean =>
+    after === undefined && failure === undefined && scope?.error === undefined;
+  // What the host has yet to do by then tells nobody else of it in time.
+  if (!clock.runWhile(isGoing, untilNs)) clock.runUntil(untilNs);
+  system.letLag(false);
   system.catchUp();
   queues.close();
   failure ??= scope?.error;
   if (failure !== undefined) throw failure;
-  if (!isDone) throw tooLate(limitNs);
+  if (after === undefined) throw tooLate(limitNs);
   let spanNs = workload.queues.some((queue) => queue.length > 0) ? probe.lastWriteNs - originNs : 0;
   for (const endNs of program.callEndNs) spanNs = Math.max(spanNs, endNs);
   return {
@@ -97,9 +103,18 @@ export function runWorkload(
     callStartNs: program.callStartNs,
     callEndNs: program.callEndNs,
     counts: probe.counts(clock.now()),
-    frameBytesUp: (network?.frameBytesUp ?? 0) - bytesUp,
-    frameBytesDown: (network?.frameBytesDown ?? 0) - bytesDown,
+    frameBytesUp: after.up - before.up,
+    frameBytesDown: after.down - before.down,
   };
+}
+
+interface FrameBytes {
+  readonly up: number;
+  readonly down: number;
+}
+
+function frameBytes({ network }: EmulatedSystem): FrameBytes {
+  return { up: network?.frameBytesUp ?? 0, down: network?.frameBytesDown ?? 0 };
 }
 
 function tooLate(limitNs: number): DxpuError {

@@ -15,6 +15,8 @@ export interface SingleSlotOptions {
   readonly port: VirtualPortOptions;
   readonly soft?: Omit<SoftHostOptions, 'ports'>;
   readonly path: VirtualPathOptions;
+  /** The host may lag behind the pool's clock, once `lagNs` of its own is set. */
+  readonly hostMayLag?: boolean;
   readonly seed?: number;
 }
 
@@ -39,15 +41,18 @@ export function portFor(memoryBytes: number): VirtualPortOptions {
 
 /** Tables are set and the link is started: the function appears as virtual time passes. */
 export function singleSlotPool(options: SingleSlotOptions): SingleSlotPool {
-  const { device, port, soft = {}, seed = 1 } = options;
+  const { device, port, soft = {}, hostMayLag = false, seed = 1 } = options;
   const { maxPayloadBytes } = soft;
   const pool = new VirtualPool(seed);
   const box = pool.startBox({ id: 'b', devices: new Map([[0, device]]) });
-  const host = pool.startHost({
-    id: 'h',
-    soft: { ...soft, ports: [port] },
-    ...(maxPayloadBytes === undefined ? {} : { proxy: { maxPayloadBytes } }),
-  });
+  const host = pool.startHost(
+    {
+      id: 'h',
+      soft: { ...soft, ports: [port] },
+      ...(maxPayloadBytes === undefined ? {} : { proxy: { maxPayloadBytes } }),
+    },
+    hostMayLag,
+  );
   const row = { used: true, path: 'p', generation: 1, slot: 0 };
   box.setTable([{ ...row, valid: true, host: host.id }]);
   host.setTable([
@@ -60,7 +65,7 @@ export function singleSlotPool(options: SingleSlotOptions): SingleSlotPool {
       box: box.id,
     },
   ]);
-  const path = pool.addPath(options.path);
+  const path = pool.addPath(options.path, host);
   const link = pool.link(host.id, box.id, [path]);
   return { pool, host, link, path, boxId: box.id };
 }

@@ -65,8 +65,8 @@ export class VirtualBox {
       accept: (now, transport) => {
         if (this.#dead) return silentUser(transport);
         const user = this.links.accept(now, transport);
-        this.settle();
-        return settleAfter(user, () => this.settle());
+        this.#settle(now);
+        return settleAfter(user, (at) => this.#settle(at));
       },
     };
   }
@@ -79,14 +79,18 @@ export class VirtualBox {
   }
 
   settle(): void {
-    if (this.#dead) return;
-    this.proxy.flush(this.#clock.now());
-    this.#driver.update();
+    this.#settle(this.#clock.now());
   }
 
   /** The process dies: its memory is gone, nothing is called any more. */
   kill(): void {
     this.#dead = true;
     this.#driver.stop();
+  }
+
+  #settle(now: Nanos): void {
+    if (this.#dead) return;
+    this.proxy.flush(now);
+    this.#driver.update();
   }
 }

@@ -1,4 +1,5 @@
 /** One host in virtual time: soft host, host proxy and its links, driven by one timer. */
+import { assert } from '#base/assert';
 import type { Timed } from '#base/clock';
 import { TimerDriver } from '#base/clock';
 import { DxpuError } from '#base/errors';
@@ -48,7 +49,8 @@ export class VirtualHost {
   /** The same, gone through at each turn. */
   #linkList: readonly HostLink[] = [];
   readonly #options: VirtualHostOptions;
-  readonly #clock: VirtualClock;
+  /** All that happens to the host is an event of it. It may lag behind the world's. */
+  readonly clock: VirtualClock;
   readonly #driver: TimerDriver;
   readonly #user: LinkUser;
   #dead = false;
@@ -56,7 +58,7 @@ export class VirtualHost {
   constructor(clock: VirtualClock, options: VirtualHostOptions) {
     this.id = options.id;
     this.#options = options;
-    this.#clock = clock;
+    this.clock = clock;
     this.soft = new SoftHost(options.soft);
     this.hotPlug = new HotPlug(this.soft, options.hotPlug);
     const { watch } = options;
@@ -77,6 +79,11 @@ export class VirtualHost {
     listener: () => VirtualListener | undefined,
     paths: readonly VirtualPath[],
   ): HostLink {
+    assert(
+      paths.every(({ dialerClock }) => dialerClock === this.clock),
+      'a host that may lag has paths of its own',
+    );
+    this.clock.catchUp();
     const config: HostLinkConfig = {
       local: { kind: 'host', id: this.id },
       peer: { kind: 'box', id: boxId },
@@ -95,33 +102,41 @@ export class VirtualHost {
     const link = new HostLink(config);
     this.links.set(boxId, link);
     this.#linkList = [...this.links.values()];
-    link.start(this.#clock.now());
-    this.settle();
+    const now = this.clock.now();
+    link.start(now);
+    this.#settle(now);
     return link;
   }
 
   /** Puts a table in force; a refusal is thrown. */
   setTable(rows: readonly HostRow[]): void {
-    const [error] = this.proxy.setTable(this.#clock.now(), rows);
+    this.clock.catchUp();
+    const now = this.clock.now();
+    const [error] = this.proxy.setTable(now, rows);
     if (error !== undefined) throw new DxpuError('invalid_argument', error.message);
-    this.settle();
+    this.#settle(now);
   }
 
   /** Starts a task of the soft host; `done` is called within virtual time. */
   run<T>(task: Task<T>, done: (now: Nanos, outcome: Outcome<T>) => void, scope?: TaskScope): void {
-    this.soft.tasks.run(this.#clock.now(), task, done, scope);
-    this.settle();
+    this.clock.catchUp();
+    const now = this.clock.now();
+    this.soft.tasks.run(now, task, done, scope);
+    this.#settle(now);
   }
 
-  /** To be called after anything was done to the parts from outside: sends and arms the timer. */
+  /**
+   * To be called after anything was done to the parts from outside: sends and arms the timer. A host that
+   * may lag catches up before (`clock.catchUp`).
+   */
   settle(): void {
-    if (this.#dead) return;
-    this.proxy.flush(this.#clock.now());
-    this.#driver.update();
+    this.clock.catchUp();
+    this.#settle(this.clock.now());
   }
 
   /** The process dies: its memory is gone, nothing is called any more. */
   kill(): void {
+    this.clock.catchUp();
     this.#dead = true;
     this.#driver.stop();
   }
@@ -132,15 +147,21 @@ export class VirtualHost {
       connected: (now: Nanos, transport: Transport): TransportUser => {
         if (this.#dead) return silentUser(transport);
         const user = link.connected(now, transport);
-        this.settle();
-        return settleAfter(user, () => this.settle());
+        this.#settle(now);
+        return settleAfter(user, (at) => this.#settle(at));
       },
       connectFailed: (now, reason) => {
         if (this.#dead) return;
         link.connectFailed(now, reason);
-        this.settle();
+        this.#settle(now);
       },
     };
+  }
+
+  #settle(now: Nanos): void {
+    if (this.#dead) return;
+    this.proxy.flush(now);
+    this.#driver.update();
   }
 
   #nextDeadlineNs(): number {

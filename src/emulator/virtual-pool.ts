@@ -26,10 +26,14 @@ export class VirtualPool {
     this.network = new VirtualNetwork(this.clock, this.prng.fork());
   }
 
-  /** Starts a host process; one of the same id must have been killed before. */
-  startHost(options: Omit<VirtualHostOptions, 'newSessionId'>): VirtualHost {
+  /**
+   * Starts a host process; one of the same id must have been killed before. One that `mayLag` has a clock of
+   * its own, which its paths must know, and does not lag until `lagNs` of it is set.
+   */
+  startHost(options: Omit<VirtualHostOptions, 'newSessionId'>, mayLag = false): VirtualHost {
     assert(!this.#hosts.has(options.id), `host ${options.id} runs already`);
-    const host = new VirtualHost(this.clock, {
+    const clock = mayLag ? new VirtualClock(this.clock) : this.clock;
+    const host = new VirtualHost(clock, {
       ...options,
       newSessionId: () => this.#nextSessionId++,
     });
@@ -40,13 +44,15 @@ export class VirtualPool {
   /** Starts a box process; one of the same id must have been killed before. */
   startBox(options: VirtualBoxOptions): VirtualBox {
     assert(!this.#boxes.has(options.id), `box ${options.id} runs already`);
+    this.#catchUp();
     const box = new VirtualBox(this.clock, options);
     this.#boxes.set(options.id, box);
     return box;
   }
 
-  addPath(options: VirtualPathOptions): VirtualPath {
-    return this.network.addPath(options);
+  /** `dialer`: a host that may lag, and alone dials over this path. */
+  addPath(options: VirtualPathOptions, dialer?: VirtualHost): VirtualPath {
+    return this.network.addPath(options, dialer?.clock);
   }
 
   /** Starts the link of a host to a box over the given paths. */
@@ -70,8 +76,14 @@ export class VirtualPool {
   }
 
   killBox(id: string): void {
+    this.#catchUp();
     this.box(id).kill();
     this.#boxes.delete(id);
     this.network.kill({ kind: 'box', id });
+  }
+
+  /** Hosts look for a box that they connect to. */
+  #catchUp(): void {
+    for (const host of this.#hosts.values()) host.clock.catchUp();
   }
 }

@@ -11,6 +11,11 @@ const HOST_BYTES = SOURCE_BYTES + TARGET_BYTES;
 export interface RandomRunOptions {
   /** Called as the run begins. */
   readonly begun?: (system: EmulatedSystem) => void;
+  /** In place of what the seed says; the rest of it is then another. */
+  readonly addedRttNs?: number;
+  readonly networkGbps?: number;
+  /** As `SystemOptions` has it. */
+  readonly lagNs?: number;
 }
 
 /** One run with the settings of the seed. Throws, naming the seed, when anything is not as it must be. */
@@ -21,12 +26,13 @@ export function checkedRandomRun(seed: number, options: RandomRunOptions = {}): 
     tags: prng.pick([1, 2, 7, 32, 140]),
     mpsBytes: mps,
     mrrsBytes: prng.pick([128, 256, 512, 4096]),
-    addedRttNs: prng.pick([0, 700, 5600, 20_000]),
-    networkGbps: prng.pick([1, 25, 200]),
+    addedRttNs: options.addedRttNs ?? prng.pick([0, 700, 5600, 20_000]),
+    networkGbps: options.networkGbps ?? prng.pick([1, 25, 200]),
   });
   const system = pooledSystem({
     profile,
     seed,
+    ...(options.lagNs === undefined ? {} : { lagNs: options.lagNs }),
     deviceBytes: 2 ** 20,
     hostBytes: HOST_BYTES,
     device: {
