@@ -1,66 +1,125 @@
 /**
- * How fast the emulator is: TLPs a second on one core, natively and through both proxies, and a trace
- * emulated whole, with the memory that takes. `npm run bench -- emulate [TRACE]`; without TRACE a
- * made-up one.
+ * How fast the emulator is: TLPs a second on one core through both proxies, against the same copy natively,
+ * and a trace emulated whole, with the memory that takes. Each side is a process of its own: what another
+ * made of the code it shares does not matter then.
  */
-import { Emulator } from '#emulator/emulate';
-import { type EmulatedSystem, nativeSystem, pooledSystem } from '#emulator/emulated-system';
-import { CopySpace, QueueBuilder } from '#emulator/queue-builder';
-import { runWorkload } from '#emulator/run-workload';
-import { singleCall } from '#emulator/workload';
-import { linkProfile } from '#pcie/link-profile';
-import { readTrace } from '#trace/read-trace';
-import { syntheticTrace } from '#trace/synthetic';
-import { now, Spent } from './support/spent.ts';
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { RateResult, TraceResult } from './support/emulate-side.ts';
+import { type Figure, printFigures } from './support/figures.ts';
 
-const COPY_BYTES = 32 * 2 ** 20;
-const ROUNDS = 3;
-const profile = linkProfile({});
-const device = { channels: 1 };
-const memory = { hostBytes: COPY_BYTES, deviceBytes: COPY_BYTES };
+const HELP = `npm run bench -- emulate [options] [TRACE]
 
-/** By the clock, and by the CPU time of the process, which others on the machine disturb less. */
-const tlpsPerS = (make: () => EmulatedSystem, direction: 'htod' | 'dtoh'): [number, number] => {
-  const spent = new Spent();
-  let tlps = 0;
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const system = make();
-    const space = new CopySpace(system.soft.memory, COPY_BYTES);
-    const builder = new QueueBuilder(0, profile, space);
-    builder[direction](0, 0, COPY_BYTES, []);
-    builder.fenceLast();
-    const workload = singleCall(builder.take());
-    const begin = now();
-    const { counts } = runWorkload(system, workload, { profile });
-    spent.since(begin);
-    tlps = counts.up.total + counts.down.total;
-  }
-  return [(tlps * 1e3) / Math.min(...spent.ms), (tlps * 1e9) / Math.min(...spent.cpuNs)];
-};
+TLPs a second of the emulator, and a trace emulated whole; without TRACE a made-up one. bench/README.md
+tells what each figure is.
 
-const print = (text: string): boolean => process.stdout.write(`${text}\n`);
-for (const [name, make] of [
-  ['native', () => nativeSystem({ profile, device, ...memory })],
-  ['pooled', () => pooledSystem({ profile, device, ...memory })],
-] as const) {
-  for (const direction of ['htod', 'dtoh'] as const) {
-    const [rate, ofCpu] = tlpsPerS(make, direction).map((one) => Math.round(one / 1e3));
-    print(
-      `${name} ${direction}: ${rate} thousand TLPs/s, ${ofCpu} a second of CPU ` +
-        `(best of ${ROUNDS}; goal 500)`,
-    );
+  --output json   one JSON object, the last line of stdout
+  --rounds N      copies of 32 MiB each way, the best of which counts, 8 unless given; the first few compile
+  --only NAME     rates or trace
+`;
+
+const TLPS_PER_S = 500_000;
+const WITHIN_S = 120;
+const MOST_BYTES = 1e9;
+const MB = 1e6;
+
+function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function refuse(text: string): never {
+  note(text);
+  process.exit(2);
+}
+
+function parsed() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        output: { type: 'string', default: 'text' },
+        rounds: { type: 'string', default: '8' },
+        only: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    return refuse(`${(error as Error).message}\n\n${HELP}`);
   }
 }
-const [, , file] = process.argv;
-const timeline = file === undefined ? syntheticTrace('training', 1) : await readTrace(file);
-for (const wholeCopies of [false, true]) {
-  const beganMs = performance.now();
-  const { overheadPct, nativeErrorPct } = new Emulator(timeline).run(profile, { wholeCopies });
-  const lastedS = (performance.now() - beganMs) / 1e3;
-  const residentMb = process.resourceUsage().maxRSS / 1024;
-  print(
-    `${file ?? 'synthetic training'}, ${wholeCopies ? 'every TLP' : 'copies in bulk'}: ` +
-      `${lastedS.toFixed(1)} s (goal 120), ${residentMb.toFixed(0)} MB resident at most (goal 1000), ` +
-      `overhead ${overheadPct.toFixed(3)} %, native error ${nativeErrorPct.toFixed(3)} %`,
-  );
+
+function side<Result>(...args: readonly string[]): Result {
+  const file = fileURLToPath(new URL('./support/emulate-side.js', import.meta.url));
+  const output = execFileSync(process.execPath, [file, ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return JSON.parse(output) as Result;
 }
+
+function versus(name: string, unit: string, value: number, baseline: number, goal: string): Figure {
+  return { name, unit, value, baseline, ratio: value / baseline, goal };
+}
+
+/** The best round of each: others on the machine only ever slow it down. */
+function rates(direction: 'htod' | 'dtoh', rounds: string): Figure[] {
+  note(`${direction}, natively`);
+  const native = side<RateResult>('rate', 'native', direction, rounds);
+  note(`${direction}, pooled`);
+  const pooled = side<RateResult>('rate', 'pooled', direction, rounds);
+  const thousands = pooled.perCpuS.map((one) => Math.round(one / 1e3));
+  note(`${direction}, pooled, thousand TLPs a second of CPU by round: ${thousands.join(' ')}`);
+  const name = `${direction === 'htod' ? 'HtoD' : 'DtoH'}, pooled against native`;
+  const holds = (value: number): string =>
+    `value ≥ ${TLPS_PER_S}: ${value >= TLPS_PER_S ? 'holds' : 'missed'}`;
+  const [byClock, nativeByClock] = [Math.max(...pooled.perS), Math.max(...native.perS)];
+  const [ofCpu, nativeOfCpu] = [Math.max(...pooled.perCpuS), Math.max(...native.perCpuS)];
+  return [
+    versus(`${name}, by the clock`, 'TLPs/s', byClock, nativeByClock, holds(byClock)),
+    versus(`${name}, a second of CPU`, 'TLPs/s', ofCpu, nativeOfCpu, holds(ofCpu)),
+  ];
+}
+
+function trace(file: string | undefined): Figure[] {
+  return (['bulk', 'whole'] as const).flatMap((how) => {
+    const what = `${file ?? 'made-up training'}, ${how === 'bulk' ? 'copies in bulk' : 'every TLP'}`;
+    note(what);
+    const result = side<TraceResult>('trace', how, ...(file === undefined ? [] : [file]));
+    const { lastedS, peakRssBytes, overheadPct, nativeErrorPct } = result;
+    note(`overhead ${overheadPct.toFixed(3)} %, native error ${nativeErrorPct.toFixed(3)} %`);
+    const holds = (is: number, most: number): string =>
+      `ratio ≤ 1: ${is <= most ? 'holds' : 'missed'}`;
+    return [
+      versus(`${what}, against 2 minutes`, 's', lastedS, WITHIN_S, holds(lastedS, WITHIN_S)),
+      versus(
+        `${what}, peak RSS against 1 GB`,
+        'MB',
+        peakRssBytes / MB,
+        MOST_BYTES / MB,
+        holds(peakRssBytes, MOST_BYTES),
+      ),
+    ];
+  });
+}
+
+const { values: options, positionals } = parsed();
+if (options.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+const { output, rounds, only } = options;
+if (output !== 'text' && output !== 'json')
+  refuse(`--output is ${output}: it must be text or json`);
+if (!Number.isSafeInteger(Number(rounds)) || Number(rounds) < 1) {
+  refuse(`--rounds is ${rounds}: it must be a whole number from 1`);
+}
+if (only !== undefined && only !== 'rates' && only !== 'trace') {
+  refuse(`--only is ${only}: it must be rates or trace`);
+}
+if (positionals.length > 1) refuse(`one TRACE at most, not ${positionals.length}`);
+const figures = [
+  ...(only === 'trace' ? [] : [...rates('htod', rounds), ...rates('dtoh', rounds)]),
+  ...(only === 'rates' ? [] : trace(positionals[0])),
+];
+printFigures('emulate', figures, output === 'json');
