@@ -74,7 +74,7 @@ export interface SystemWatch {
   readonly onTlp?: LinkTap;
 }
 
-/** In which some fifty TLPs pass: half of it was as fast, a quarter slower. */
+/** In which some fifty TLPs of a steady copy pass. */
 const LAG_NS = 1000;
 
 /** A ring of 4096 entries; and what is left for longer ones and fences. */
