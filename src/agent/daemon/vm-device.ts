@@ -1,7 +1,7 @@
 /** QEMU's device at a root port, from `device_add` to DEVICE_DELETED. */
 import type { Nanos } from '#base/units';
 import type { TaskRunner } from '#host/task';
-import type { QmpDone } from '#vm/qmp-session';
+import type { QmpAnswer, QmpDone } from '#vm/qmp-session';
 import type { Logger } from './logger.ts';
 
 /** What a slot asks of QEMU. */
@@ -67,7 +67,7 @@ export class VmDevice {
     vm.addDevice(this.id, rootPort, socketPath, (now, answer) => {
       if (this.#state !== 'adding') return;
       this.#state = answer.ok || answer.kind === 'timeout' ? 'there' : 'none';
-      done(now, answer);
+      done(now, withWayOut(answer));
       settle();
     });
   }
@@ -111,4 +111,12 @@ export class VmDevice {
     this.#cancelAsking?.();
     this.#cancelAsking = undefined;
   }
+}
+
+/** QEMU, of another user or held by a security module, does not get to the socket served for it. */
+function withWayOut(answer: QmpAnswer): QmpAnswer {
+  if (answer.ok || !answer.message.endsWith('Permission denied')) return answer;
+  const wayOut =
+    'run this process as the user of QEMU, and let AppArmor or SELinux pass the socket';
+  return { ...answer, message: `${answer.message}: ${wayOut}` };
 }

@@ -125,6 +125,18 @@ describe('a function that comes', () => {
     expect(rig.asked).toHaveLength(2);
   });
 
+  it('says what to do where QEMU may not reach what is served for it', () => {
+    const rig = new VmSlotRig();
+    rig.plug();
+    // As QEMU 11.1.3 of another user has answered.
+    const refusal = "QMP device_add: Failed to connect to '/run/slot0': Permission denied";
+    rig.refuse('GenericError', refusal);
+    expect(rig.slot.problem).toEqual({
+      kind: 'not-added',
+      message: `${refusal}: run this process as the user of QEMU, and let AppArmor or SELinux pass the socket`,
+    });
+  });
+
   it('is taken back where QEMU does not say whether it was added', () => {
     const rig = new VmSlotRig();
     rig.plug();
