@@ -113,7 +113,7 @@ function checkSocket(
   const file = source.pathOf(device.socket);
   const tooLong = socketPathProblem(file);
   if (tooLong !== undefined) {
-    return [{ path: ['devices', index, 'socket'], message: tooLong }];
+    return [{ path: ['devices', index, 'socket'], message: `${tooLong}: choose a shorter path` }];
   }
   const first = devices.findIndex(
     ({ socket }) => socket !== undefined && source.pathOf(socket) === file,

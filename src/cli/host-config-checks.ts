@@ -89,7 +89,7 @@ export function checkVm(
   const at = (...rest: (string | number)[]): FieldPath =>
     source === undefined ? [] : ['vm', ...rest];
   const tooLong = socketPathProblem(qmp);
-  if (tooLong !== undefined) complain(at('qmp'), `QMP socket: ${tooLong}`);
+  if (tooLong !== undefined) complain(at('qmp'), `QMP socket: ${tooLong}: choose a shorter path`);
   if (rootPorts.length === 0) complain(at('rootPorts'), 'needs at least one root port');
   if (rootPorts.length > MAX_SLOTS) {
     complain(

@@ -16,7 +16,7 @@ export const linkSchema = z.object({
   generation: count,
   lanes: count,
   networkGbps: z.number().nullable().describe('Null: no network, or one that does not limit.'),
-  sharing: count.describe('GPUs that share the path.'),
+  sharing: count.describe('GPUs that share the path, and its rate among them.'),
   recalled: z.array(z.string()).describe('Fields whose value is recalled rather than confirmed.'),
 });
 
