@@ -67,7 +67,10 @@ describe('a box configuration', () => {
       `kind: accel, memory: 64MiB, model: ${'a'.repeat(33)}`,
       'devices[0].model: must have at most 32 characters',
     ],
-    [`kind: vfio-user, socket: /${'a'.repeat(107)}`, 'has 108 bytes, the system allows 107: choose a shorter path'],
+    [
+      `kind: vfio-user, socket: /${'a'.repeat(107)}`,
+      'has 108 bytes, the system allows 107: choose a shorter path',
+    ],
     [
       'kind: vfio-user, socket: ./a.sock }\n  - { slot: 4, kind: vfio-user, socket: a.sock',
       'is twice: slot 3 has it already',

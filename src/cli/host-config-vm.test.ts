@@ -75,7 +75,10 @@ describe('a host with a VM', () => {
     ['qmp: run/vm.qmp, rootPorts: []', 'vm.rootPorts: needs at least one root port'],
     ['qmp: "", rootPorts: [rp0]', 'vm.qmp: must not be empty'],
     // 108 bytes with its slash; unix(7) has room for 107.
-    [`qmp: /${'a'.repeat(107)}, rootPorts: [rp0]`, 'has 108 bytes, the system allows 107: choose a shorter path'],
+    [
+      `qmp: /${'a'.repeat(107)}, rootPorts: [rp0]`,
+      'has 108 bytes, the system allows 107: choose a shorter path',
+    ],
     ['rootPorts: [rp0]', 'vm.qmp: is missing'],
     ['qmp: run/vm.qmp', 'vm.rootPorts: is missing'],
     ['qmp: run/vm.qmp, rootPorts: ["a b"]', 'vm.rootPorts[0]: must be 1 to 63 letters'],
