@@ -3,11 +3,10 @@
  * and a trace emulated whole, with the memory that takes. Each side is a process of its own: what another
  * made of the code it shares does not matter then.
  */
-import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { RateResult, TraceResult } from './support/emulate-side.ts';
-import { type Figure, printFigures } from './support/figures.ts';
+import { atLeast, atMost, type Figure, printFigures } from './support/figures.ts';
+import { sideResult } from './support/side-process.ts';
 
 const HELP = `npm run bench -- emulate [options] [TRACE]
 
@@ -49,14 +48,7 @@ function parsed() {
   }
 }
 
-function side<Result>(...args: readonly string[]): Result {
-  const file = fileURLToPath(new URL('./support/emulate-side.js', import.meta.url));
-  const output = execFileSync(process.execPath, [file, ...args], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  return JSON.parse(output) as Result;
-}
+const side = <Result>(...args: readonly string[]): Result => sideResult('emulate-side', args);
 
 function versus(name: string, unit: string, value: number, baseline: number, goal: string): Figure {
   return { name, unit, value, baseline, ratio: value / baseline, goal };
@@ -71,13 +63,12 @@ function rates(direction: 'htod' | 'dtoh', rounds: string): Figure[] {
   const thousands = pooled.perCpuS.map((one) => Math.round(one / 1e3));
   note(`${direction}, pooled, thousand TLPs a second of CPU by round: ${thousands.join(' ')}`);
   const name = `${direction === 'htod' ? 'HtoD' : 'DtoH'}, pooled against native`;
-  const holds = (value: number): string =>
-    `value ≥ ${TLPS_PER_S}: ${value >= TLPS_PER_S ? 'holds' : 'missed'}`;
+  const goal = (value: number): string => atLeast('value', value, TLPS_PER_S);
   const [byClock, nativeByClock] = [Math.max(...pooled.perS), Math.max(...native.perS)];
   const [ofCpu, nativeOfCpu] = [Math.max(...pooled.perCpuS), Math.max(...native.perCpuS)];
   return [
-    versus(`${name}, by the clock`, 'TLPs/s', byClock, nativeByClock, holds(byClock)),
-    versus(`${name}, a second of CPU`, 'TLPs/s', ofCpu, nativeOfCpu, holds(ofCpu)),
+    versus(`${name}, by the clock`, 'TLPs/s', byClock, nativeByClock, goal(byClock)),
+    versus(`${name}, a second of CPU`, 'TLPs/s', ofCpu, nativeOfCpu, goal(ofCpu)),
   ];
 }
 
@@ -88,16 +79,15 @@ function trace(file: string | undefined): Figure[] {
     const result = side<TraceResult>('trace', how, ...(file === undefined ? [] : [file]));
     const { lastedS, peakRssBytes, overheadPct, nativeErrorPct } = result;
     note(`overhead ${overheadPct.toFixed(3)} %, native error ${nativeErrorPct.toFixed(3)} %`);
-    const holds = (is: number, most: number): string =>
-      `ratio ≤ 1: ${is <= most ? 'holds' : 'missed'}`;
+    const goal = (is: number, most: number): string => atMost('ratio', is / most, 1);
     return [
-      versus(`${what}, against 2 minutes`, 's', lastedS, WITHIN_S, holds(lastedS, WITHIN_S)),
+      versus(`${what}, against 2 minutes`, 's', lastedS, WITHIN_S, goal(lastedS, WITHIN_S)),
       versus(
         `${what}, peak RSS against 1 GB`,
         'MB',
         peakRssBytes / MB,
         MOST_BYTES / MB,
-        holds(peakRssBytes, MOST_BYTES),
+        goal(peakRssBytes, MOST_BYTES),
       ),
     ];
   });

@@ -7,15 +7,14 @@
  *
  * `JSON.parse` takes no text beyond half a GB; for larger sizes the baseline is touching each byte once.
  */
-import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import * as path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { syntheticKineto } from '#trace/synthetic-kineto';
 import { type Figure, figure, type Pair, printFigures } from './support/figures.ts';
 import type { Side, SideResult } from './support/predict-side.ts';
+import { sideResult } from './support/side-process.ts';
 
 const SEED = 1;
 /** The longest string of V8 on 64-bit machines has 2^29 - 24 characters. */
@@ -55,14 +54,8 @@ function write(file: string, bytes: number): void {
   }
 }
 
-function run(side: Side, file: string): SideResult {
-  const script = fileURLToPath(new URL('./support/predict-side.js', import.meta.url));
-  const output = execFileSync(process.execPath, ['--max-old-space-size=8192', script, side, file], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  return JSON.parse(output) as SideResult;
-}
+const run = (side: Side, file: string): SideResult =>
+  sideResult('predict-side', [side, file], ['--max-old-space-size=8192']);
 
 const seconds = ({ ms, cpuNs, peakRssBytes }: SideResult): string =>
   `${(ms / 1e3).toFixed(2)} s, CPU ${(cpuNs / 1e9).toFixed(2)} s, peak ${(peakRssBytes / MB).toFixed(0)} MB`;

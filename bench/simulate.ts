@@ -8,14 +8,13 @@
  * Lists are the shared ones (`DXPU_DATA`, ../shared/data); without them the study is left out, and pools
  * have the mix of made-up lists.
  */
-import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Figure, figure, printFigures } from './support/figures.ts';
 import { hasShared, NO_SHARED } from './support/simulate-lists.ts';
 import type { RunResult } from './support/simulate-run.ts';
 import type { SixtyResult } from './support/simulate-sixty.ts';
 import type { Took } from './support/spent.ts';
+import { sideResult } from './support/side-process.ts';
 
 const SIZES = [1000, 10_000, 100_000];
 const REQUESTS_PER_GPU = 10;
@@ -34,14 +33,8 @@ function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-function run<Result>(script: string, ...args: readonly string[]): Result {
-  const file = fileURLToPath(new URL(`./support/${script}.js`, import.meta.url));
-  const output = execFileSync(process.execPath, [file, ...args], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  return JSON.parse(output) as Result;
-}
+const run = <Result>(script: string, ...args: readonly string[]): Result =>
+  sideResult(script, args);
 
 /** By the clock, with the processor time beside it; `each` of them is one of the unit. */
 function timeFigure(name: string, unit: 's' | 'µs', took: Took, each: number, goal?: string) {

@@ -50,21 +50,27 @@ export function figure(name: string, unit: string, pairs: readonly Pair[], goal?
   };
 }
 
+/** Of what was promised, and whether it is so. */
+export function atMost(what: string, is: number, limit: number): string {
+  return `${what} ≤ ${limit}: ${is <= limit ? 'holds' : 'missed'}`;
+}
+
+export function atLeast(what: string, is: number, limit: number): string {
+  return `${what} ≥ ${limit}: ${is >= limit ? 'holds' : 'missed'}`;
+}
+
 /** What the measured adds to its baseline: the difference of the medians, against the median of `others`, in ns. */
 export function addedFigure(
   name: string,
   pairs: readonly Pair[],
   others: readonly number[],
-  atMost?: number,
+  limit?: number,
 ): Figure {
   const value =
     median(pairs.map((pair) => pair.value)) - median(pairs.map((pair) => pair.baseline));
   const baseline = median(others);
   const ratio = value / baseline;
-  const goal =
-    atMost === undefined
-      ? {}
-      : { goal: `ratio ≤ ${atMost}: ${ratio <= atMost ? 'holds' : 'missed'}` };
+  const goal = limit === undefined ? {} : { goal: atMost('ratio', ratio, limit) };
   return { name, unit: 'ns', value, baseline, ratio, ...goal };
 }
 

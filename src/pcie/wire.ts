@@ -144,12 +144,9 @@ export class PcieWire implements Device, DevicePort {
     this.catchUp(now);
     let isRoomMade = this.#inside(now);
     for (let flight = this.#up.arrive(now); flight !== undefined; flight = this.#up.arrive(now)) {
-      if (this.#handOnAtOnce(now, flight)) {
-        isRoomMade = true;
-      } else {
-        this.#hold(flight, 1);
-        this.#arrived.push(flight);
-      }
+      if (this.#handOnAtOnce(now, flight)) continue;
+      this.#hold(flight, 1);
+      this.#arrived.push(flight);
     }
     if (this.#handOnArrived(now)) isRoomMade = true;
     if (isRoomMade) this.#resumeDevice(now);
@@ -168,18 +165,19 @@ export class PcieWire implements Device, DevicePort {
     const arrivalNs = this.#down.nextArrivalNs;
     if (arrivalNs < nextNs) nextNs = arrivalNs;
     if (this.#refused === 0) return nextNs;
-    const leaveNs = this.#up.leaveNsOf(this.#excess());
+    // Of what leaves some may be of another class: then this is asked again.
+    const leaveNs = this.#up.leaveNsOf(Math.max(0, this.#excess() - 1));
     return leaveNs < nextNs ? leaveNs : nextNs;
   }
 
-  /** At least so many TLPs have to leave before the one with which a device that was refused goes on. */
+  /** How many TLPs have to leave, at least, until a device that was refused goes on; none from 0 down. */
   #excess(): number {
     let excess = Infinity;
     for (let flow = 0; flow < this.#held.length; flow++) {
       if ((this.#refused & (1 << flow)) === 0) continue;
-      excess = Math.min(excess, (this.#held[flow] as number) - this.#lowTlps - 1);
+      excess = Math.min(excess, (this.#held[flow] as number) - this.#lowTlps);
     }
-    return Math.max(0, excess);
+    return excess;
   }
 
   /** As the device says: asked only if it was called since. */
@@ -223,18 +221,10 @@ export class PcieWire implements Device, DevicePort {
   #resumeDevice(now: Nanos): void {
     if (this.#refused === 0) return;
     while (this.#up.nextLeaveNs <= now) this.#leave();
-    if (!this.#isRoom()) return;
+    if (this.#excess() > 0) return;
     this.#refused = 0;
     this.#isDeviceNsOld = true;
     this.#device.resume(now);
-  }
-
-  #isRoom(): boolean {
-    for (let flow = 0; flow < this.#held.length; flow++) {
-      const isWanted = (this.#refused & (1 << flow)) !== 0;
-      if (isWanted && (this.#held[flow] as number) <= this.#lowTlps) return true;
-    }
-    return false;
   }
 
   /** Hands on what has just arrived if nothing waits and it is taken, which is mostly so. */

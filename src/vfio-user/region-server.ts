@@ -31,6 +31,17 @@ import { REGION_CONFIG } from './region-info.ts';
 import { hidesMsix, type RegionRead, type ServedDevice } from './served-device.ts';
 import type { ServerSettings } from './server-options.ts';
 
+/** Bytes are copied one by one up to the longest load of a CPU: a view of them takes longer to make. */
+const LOAD_BYTES = 8;
+
+/** What a device says of a write or a reset. */
+interface Answers {
+  readonly done: () => void;
+  readonly fail: (now: Nanos, errno: number) => void;
+}
+
+const UNANSWERED: Answers = { done: () => {}, fail: () => {} };
+
 export class RegionServer {
   readonly accesses: PendingAccesses;
   readonly #device: ServedDevice;
@@ -150,17 +161,6 @@ export class RegionServer {
     };
   }
 }
-
-/** The longest load of a CPU without a view of what it brings, which takes longer to make than it. */
-const LOAD_BYTES = 8;
-
-/** What a device says of a write or a reset. */
-interface Answers {
-  readonly done: () => void;
-  readonly fail: (now: Nanos, errno: number) => void;
-}
-
-const UNANSWERED: Answers = { done: () => {}, fail: () => {} };
 
 /** A read that the device answers, or that is answered for it. A class: one is made for each load of a guest. */
 class ServedRead implements RegionRead {
