@@ -74,10 +74,7 @@ export class VmSoak {
     const before = this.#faults.held();
     const bound = await Promise.all([pool.bind('accel'), pool.bind('other-accel')]);
     process.kill(pool.vm.pid, 'SIGKILL');
-    for (const { id } of bound) {
-      const { failure } = await pool.untilBinding(id, ({ state }) => state === 'failed');
-      assert.equal(failure?.reason, 'function-unusable');
-    }
+    for (const { id } of bound) await pool.untilFailed(id, 'function-unusable');
     await pool.unbind(...bound.map(({ id }) => id));
     for (const kind of ['accel', 'other-accel'] as const) {
       assert.equal((await pool.gpu(kind)).state, 'free');

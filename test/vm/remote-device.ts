@@ -22,11 +22,8 @@ export function remoteDeviceParts(pool: () => VmPool, golden: () => string): voi
 
   it('loses it with a reason when that process dies, and nothing else', async () => {
     await pool().killRemote();
-    const failed = await pool().untilBinding(remote.id, ({ state }) => state === 'failed');
-    expect(failed.failure).toMatchObject({ reason: 'quarantined' });
-    expect(failed.failure?.message).toMatch(
-      /the vfio-user device .*: the peer closed the connection/,
-    );
+    const message = await pool().untilFailed(remote.id, 'quarantined');
+    expect(message).toMatch(/the vfio-user device .*: the peer closed the connection/);
     await pool().vm.until(`[ ! -e /sys/bus/pci/devices/${bdfOf(remote)} ]`);
     await multiplies(other, 3);
     await pool().unbind(remote.id, other.id);

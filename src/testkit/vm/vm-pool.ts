@@ -135,6 +135,18 @@ export class VmPool {
     );
   }
 
+  /**
+   * What a failed binding says once its reason is this one. The host may tell of a fault first, as of a link that is
+   * down, and the box may then know better: that is written over it.
+   */
+  async untilFailed(id: string, reason: string): Promise<string> {
+    const { failure } = await this.untilBinding(
+      id,
+      (one) => one.state === 'failed' && one.failure?.reason === reason,
+    );
+    return failure?.message ?? '';
+  }
+
   async gpu(kind: Kind): Promise<GpuRecord> {
     const { box, slot } = PLACES[kind];
     const one = (await all(gpuPages(this.#pool(), { box }))).find((gpu: Gpu) => gpu.slot === slot);
