@@ -68,6 +68,19 @@ export class RawClient {
     });
   }
 
+  /** Returns what sends one request; `answered` is called for each answer. Not beside `echo`. */
+  echoing(answered: () => void): () => void {
+    const socket = this.#echo;
+    const request = Buffer.alloc(MMIO_REQUEST_BYTES, 2);
+    let bytes = 0;
+    socket.on('data', (chunk: Buffer) => {
+      for (bytes += chunk.length; bytes >= MMIO_ANSWER_BYTES; bytes -= MMIO_ANSWER_BYTES) {
+        answered();
+      }
+    });
+    return () => socket.write(request);
+  }
+
   /** Bytes a second, until the box says it has them all. */
   async streamUp(count: number): Promise<number> {
     const socket = this.#up;

@@ -1,10 +1,17 @@
 /** The accelerator served to QEMU without the fabric, hot-plugged by QMP at a root port. */
 import * as path from 'node:path';
+import type { TlsCredentials } from '#identity/tls-identity';
 import type { MonitoredVm } from '#testkit/vm/monitored-vm';
 import { PinnedProcess } from './pinned-process.ts';
 import type { ToVmSide } from './vm-side.ts';
 
 const ID = 'direct';
+
+/** Where a TLS echo listens. */
+export interface EchoPlace {
+  readonly port: number;
+  readonly credentials: TlsCredentials;
+}
 
 export class DirectDevice {
   readonly #process: PinnedProcess;
@@ -20,8 +27,20 @@ export class DirectDevice {
     this.#rootPort = rootPort;
   }
 
-  async start(memoryBytes: number): Promise<void> {
+  /** `echo` is for `behindEcho`. */
+  async start(memoryBytes: number, echo: EchoPlace): Promise<void> {
     await this.#process.ask({ op: 'serve', path: this.#path, memoryBytes } satisfies ToVmSide);
+    await this.#process.ask({ op: 'connect', ...echo } satisfies ToVmSide);
+  }
+
+  /** While `act` runs the device answers a read once a TLS round trip has passed. */
+  async behindEcho<T>(act: () => Promise<T>): Promise<T> {
+    await this.#process.ask({ op: 'behind-echo', isOn: true } satisfies ToVmSide);
+    try {
+      return await act();
+    } finally {
+      await this.#process.ask({ op: 'behind-echo', isOn: false } satisfies ToVmSide);
+    }
   }
 
   /** Returns when QEMU has taken the command. */

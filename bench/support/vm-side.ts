@@ -3,11 +3,11 @@
  * without the fabric, as `dxpu device serve` does it.
  */
 import { randomUUID } from 'node:crypto';
-import { ServedModel } from '#agent/daemon/served-model';
 import { RealClock } from '#base/clock';
 import { createDeviceModel } from '#devices/device-models';
 import type { TlsCredentials } from '#identity/tls-identity';
 import { VfioUserServer } from '#vfio-user/server';
+import { BehindEcho } from './behind-echo.ts';
 import { median } from './figures.ts';
 import type { Answer } from './protocol.ts';
 import { RawClient } from './raw-client.ts';
@@ -18,21 +18,21 @@ export type ToVmSide =
   | { readonly op: 'serve'; readonly path: string; readonly memoryBytes: number }
   | { readonly op: 'listen'; readonly credentials: TlsCredentials }
   | { readonly op: 'connect'; readonly credentials: TlsCredentials; readonly port: number }
-  /** `pauseUs`: how long the client sleeps before each. */
-  | { readonly op: 'echo'; readonly rounds: number; readonly pauseUs: number };
+  | { readonly op: 'echo'; readonly rounds: number }
+  /** Whether reads of the device that is served wait for a round trip of the echo. */
+  | { readonly op: 'behind-echo'; readonly isOn: boolean };
 
+const clock = new RealClock();
 let client: RawClient | undefined;
-/** Nobody wakes who waits for it. */
-const never = new Int32Array(new SharedArrayBuffer(4));
+let device: BehindEcho | undefined;
 
 async function handle(message: ToVmSide): Promise<Answer> {
   switch (message.op) {
     case 'serve': {
       const { path, memoryBytes } = message;
-      const clock = new RealClock();
       const options = { uuid: randomUUID(), memoryBytes };
       const model = createDeviceModel({ kind: 'accel', options }, console.error);
-      const device = new ServedModel({ model, clock });
+      device = new BehindEcho({ model, clock });
       new VfioUserServer({ path, device, clock });
       return { ready: true };
     }
@@ -40,18 +40,18 @@ async function handle(message: ToVmSide): Promise<Answer> {
       return { value: await listenRaw(message.credentials) };
     case 'connect':
       client = await RawClient.connect(message.port, message.credentials);
+      device?.useEcho(client, () => clock.now());
       return { ready: true };
     case 'echo': {
       if (client === undefined) throw new Error('not connected');
       const took: number[] = [];
-      const { rounds, pauseUs } = message;
-      if (pauseUs === 0) await client.echo(rounds, (ns) => took.push(ns));
-      for (let round = 0; pauseUs > 0 && round < rounds; round++) {
-        Atomics.wait(never, 0, 0, pauseUs / 1000);
-        await client.echo(1, (ns) => took.push(ns));
-      }
+      await client.echo(message.rounds, (ns) => took.push(ns));
       return { value: median(took) };
     }
+    case 'behind-echo':
+      if (device === undefined) throw new Error('nothing is served');
+      device.isOn = message.isOn;
+      return { ready: true };
   }
 }
 
