@@ -50,6 +50,13 @@ export class ConfigFile {
         const at = isNode(pair.key) ? (pair.key.range?.[0] ?? 0) : 0;
         throw this.#errorAt(at, 'the name of a field must be plain text, not a list or a group');
       },
+      // Those that YAML knows by itself; of others the parser has complained.
+      Node: (_key, { tag, range }) => {
+        if (tag === undefined) return;
+        const before = /(!\S*)\s*$/.exec(text.slice(0, range?.[0]));
+        const at = before?.index ?? range?.[0] ?? 0;
+        throw this.#errorAt(at, `${shortened(before?.[1] ?? tag)}: ${NO_TAGS}`);
+      },
     });
   }
 
@@ -180,6 +187,7 @@ export class ConfigFile {
 }
 
 const MAX_SHOWN_PROBLEMS = 20;
+const NO_TAGS = 'a configuration has no tags';
 const TOO_DEEP = `more than ${MAX_CONFIG_DEPTH} levels of lists and groups: no configuration needs them`;
 
 /** The library's words where they serve, ours where they are for its programmers. */
@@ -187,7 +195,7 @@ function yamlMessage(problem: YAMLError, text: string): string {
   const source = shortened(text.slice(...problem.pos).trim());
   switch (problem.code) {
     case 'TAG_RESOLVE_FAILED':
-      return `${source}: a configuration has no tags`;
+      return `${source}: ${NO_TAGS}`;
     case 'BAD_DIRECTIVE':
       return `${source}: a configuration has no directives`;
     default:
