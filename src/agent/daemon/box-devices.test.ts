@@ -18,6 +18,7 @@ function boxOf(sockets: readonly ((clock: VirtualClock) => RemoteSocket)[]) {
     options: { path: `/run/${i}.sock`, uuid: `00000000-0000-0000-0000-00000000000${i}` },
   }));
   const uuid = '00000000-0000-0000-0000-0000000000ff';
+  const changed: number[] = [];
   const box: BoxDevices = new BoxDevices({
     devices: [{ slot: 0, kind: 'accel', options: { uuid } }, ...remotes],
     remoteSocket: (path) => {
@@ -27,7 +28,7 @@ function boxOf(sockets: readonly ((clock: VirtualClock) => RemoteSocket)[]) {
     clock,
     log: { info() {}, warn() {}, error() {}, debug() {} } as never,
     onWork: () => {},
-    onChanged: () => {},
+    onChanged: (_now, slot) => changed.push(slot),
   });
   let isSeen = false;
   box.start();
@@ -41,6 +42,8 @@ function boxOf(sockets: readonly ((clock: VirtualClock) => RemoteSocket)[]) {
     box,
     seen,
     isSeen: () => isSeen,
+    /** The slots whose device has changed. */
+    changed,
     /** Whether all are seen when all that is due by `ns` is done. */
     async seenBy(ns: number): Promise<boolean> {
       await settle();
@@ -82,4 +85,14 @@ it('waits no longer than it may for one that says nothing', async () => {
 
 it('waits for nothing where all devices are its own', async () => {
   await boxOf([]).seen;
+});
+
+// Each normal end of a box said in its log that the slot of such a device was quarantined.
+it('says nothing of a device that it lets go of at its end (regression)', async () => {
+  const rig = boxOf([served]);
+  await rig.seenBy(1e6);
+  expect(rig.changed).toEqual([1]);
+  rig.box.stop(nanos(1e6));
+  expect(rig.box.bySlot.get(1)?.outage).toMatchObject({ kind: 'absent' });
+  expect(rig.changed).toEqual([1]);
 });

@@ -100,6 +100,8 @@ export class BoxDevices {
         if (!this.#isStopped) onWork();
       },
       onChanged: (now) => {
+        // That the box lets go of it is nothing that went wrong with it.
+        if (this.#isStopped) return;
         onChanged(now, slot);
         if (this.#unseen.delete(slot) && this.#unseen.size === 0) this.#onAllSeen?.();
       },
