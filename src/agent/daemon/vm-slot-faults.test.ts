@@ -155,6 +155,36 @@ describe('a VM that goes', () => {
   });
 });
 
+// A binding stayed attached, with a card in the guest that read as all ones.
+describe('a QEMU that gives up its connection and goes on', () => {
+  it('has the function taken back, and the reason is told', () => {
+    const rig = new VmSlotRig();
+    const guest = rig.use();
+    guest.disconnect();
+    rig.pass(SECOND / 2);
+    expect([rig.slot.problem, rig.asked]).toEqual([undefined, [ADD]]);
+    rig.pass(SECOND);
+    expect(rig.slot.problem?.kind).toBe('connection-lost');
+    expect(rig.asked).toEqual([ADD, '1 del dxpu-slot0']);
+    rig.answer();
+    rig.slot.removed(rig.now);
+    // It is not added again by itself, but with the next link.
+    expect(rig.asked).toHaveLength(2);
+    rig.fabric.unplug(0);
+    rig.plug();
+    expect([rig.slot.problem, rig.asked.length]).toEqual([undefined, 3]);
+  });
+
+  it('was asked to let it go, or the guest has by itself', () => {
+    const rig = new VmSlotRig();
+    const guest = rig.use();
+    guest.disconnect();
+    rig.slot.removed(rig.now);
+    rig.pass(2 * SECOND);
+    expect(rig.slot.problem).toBeUndefined();
+  });
+});
+
 describe('a VM that comes back', () => {
   it('gets the function again', () => {
     const rig = new VmSlotRig();

@@ -33,6 +33,12 @@ const VM_GONE: SlotProblem = {
   kind: 'vm-gone',
   message: 'the VM has ended, or its QMP socket is gone',
 };
+const CONNECTION_LOST: SlotProblem = {
+  kind: 'connection-lost',
+  message: 'QEMU has given up its connection to the function, and goes on: its log says why',
+};
+/** From a connection that ends to what says that the VM has ended, or the guest has let go. */
+const EXPLAINED_NS = 1e9;
 
 export class VmSlot {
   readonly #options: VmSlotOptions;
@@ -48,6 +54,7 @@ export class VmSlot {
   /** The function as the guest placed it last, as long as it has it. */
   #lastPlaced: UsedFunction | undefined;
   #cancelWait: (() => void) | undefined;
+  #cancelLost: (() => void) | undefined;
 
   constructor(options: VmSlotOptions) {
     this.#options = options;
@@ -217,6 +224,7 @@ export class VmSlot {
   stop(): void {
     this.#device.stop();
     this.#cancelWait?.();
+    this.#cancelLost?.();
     this.#served?.server.close();
   }
 
@@ -286,7 +294,10 @@ export class VmSlot {
       survey,
       onChanged: (then) => {
         this.#keepPlace();
-        if (!fn.isUsed && !vm.isConnected && this.#served?.fn === fn) this.#vmGone(then);
+        if (!fn.isUsed && this.#served?.fn === fn) {
+          if (vm.isConnected) this.#explainLoss(then, fn);
+          else this.#vmGone(then);
+        }
         onChanged(then);
       },
     });
@@ -312,6 +323,19 @@ export class VmSlot {
         this.#served = undefined;
       }
       this.#advance(then);
+    });
+  }
+
+  /** QEMU connects once: a device that has lost its connection is of no use to the guest any more. */
+  #explainLoss(now: Nanos, fn: VmFunction): void {
+    const { soft, settle } = this.#options;
+    this.#cancelLost?.();
+    this.#cancelLost = soft.tasks.at(now + EXPLAINED_NS, (then) => {
+      const isUnexplained = this.#served?.fn === fn && fn.survey === this.#survey;
+      if (!isUnexplained || fn.isUsed || this.#device.state !== 'there') return;
+      this.#setProblem(CONNECTION_LOST);
+      this.#advance(then);
+      settle();
     });
   }
 
