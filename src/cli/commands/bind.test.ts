@@ -298,6 +298,15 @@ describe('bind --wait', () => {
     );
   });
 
+  // A retry of what its box had quarantined waited to the end, and then did not say why.
+  it('when the time is up says why one has failed that is tried again', async () => {
+    const pool = lively([['b1', FAILED, { failure: failure('link-down', true) }]]);
+    const { thrown } = await printed(() => bindOn(pool, { ...WAIT, timeout: 2e8 }));
+    expect((thrown as DxpuError).message).toMatch(
+      /^not all attached within 200 ms\nb1 failed\(link-down\): because of link-down\nthe bindings stay/,
+    );
+  });
+
   // An entry from before the answer must not count.
   it('asked for again, long after, takes the answer as it is', async () => {
     const old = binding('b1', FAILED, { failure: failure('no-space', false) });

@@ -172,7 +172,12 @@ function adviseToLook(bindings: readonly Binding[], goal: WaitGoal): void {
 
 function unreached(result: WaitResult, goal: WaitGoal, options: ChangeOptions): DxpuError {
   const stuck = result.bindings.filter((binding) => isStuck(binding, goal));
-  const failed = stuck.map((binding) => {
+  // Where the time is up, one that is tried again has a reason, too.
+  const told =
+    result.end === 'stuck'
+      ? stuck
+      : result.bindings.filter(({ state }) => state === BindingState.FAILED);
+  const failed = told.map((binding) => {
     const { message = goal === 'attached' ? 'somebody gives it back' : '' } = binding.failure ?? {};
     return `${binding.id} ${bindingState(binding)}${message === '' ? '' : `: ${message}`}`;
   });
@@ -180,7 +185,8 @@ function unreached(result: WaitResult, goal: WaitGoal, options: ChangeOptions): 
     result.end === 'stuck'
       ? failed.join('\n')
       : `not all ${goal} within ${formatDuration(options.timeout)}` +
-        (result.lost === undefined ? '' : `: ${result.lost}`);
+        (result.lost === undefined ? '' : `: ${result.lost}`) +
+        failed.map((line) => `\n${line}`).join('');
   return new DxpuError(
     result.end === 'stuck' ? 'failed_precondition' : 'deadline_exceeded',
     `${what}\n${whatStays(result, goal, options)}`,
