@@ -99,7 +99,12 @@ function addUp(vm: Command): void {
       .option('--detach', 'do not show the console')
       .addOption(stateOption())
       .action(async (_options, command: Command) =>
-        (await import('./commands/vm-up.ts')).vmUp(command.optsWithGlobals()),
+        (await import('./commands/vm-up.ts')).vmUp({
+          ...command.optsWithGlobals(),
+          given: command.options
+            .map((option) => option.attributeName())
+            .filter((word) => command.getOptionValueSource(word) === 'cli'),
+        }),
       ),
     [
       'dxpu vm up                          # then, elsewhere: dxpu bind --gpus 1 --host vm1 --wait',

@@ -68,6 +68,19 @@ export function vmFiles(state: string, id: string): VmFiles {
   };
 }
 
+/** As `vmFiles`; fails where no VM of host `id` was ever started. */
+export function vmThere(state: string, id: string): VmFiles {
+  const files = vmFiles(state, id);
+  // A VM that runs has its folder, whatever became of its record.
+  if (existsSync(files.folder)) return files;
+  throw new DxpuError(
+    'not_found',
+    `there is no VM of host ${id} in ${state}: dxpu vm status lists those there are, --state names ` +
+      'another folder',
+    { details: { folder: state, host: id } },
+  );
+}
+
 /** The host proxy of the VM of host `id`. */
 export function vmProxy(state: string, id: string): KnownProcess {
   return processOf(state, 'host', id);

@@ -3,6 +3,7 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { QemuProgram } from '#vm/qemu-program';
+import { vmConsole } from './commands/vm-console.ts';
 import { vmDown } from './commands/vm-down.ts';
 import { vmUp } from './commands/vm-up.ts';
 import { isRunning } from './state-folder.ts';
@@ -70,7 +71,9 @@ describe('QEMU of a VM', () => {
 });
 
 /** With files that are not there: it fails before anything is started. */
-const upWithout = (sizes: { memory?: number; window?: number; window32?: number } = {}) =>
+const upWithout = (
+  sizes: { memory?: number; window?: number; window32?: number; given?: string[] } = {},
+) =>
   vmUp({
     ...USUAL_VM,
     state,
@@ -106,6 +109,22 @@ describe('a VM that runs without a record that can be read', () => {
   });
 });
 
+// They were left aside without a word: `--slots 8` on a VM of four ended with status 0.
+describe('a VM that runs', () => {
+  it.each([
+    [
+      'slots',
+      '--slots is 4, the VM of vm1 runs with 1: leave it out, or end it first with dxpu vm down',
+    ],
+    ['memory', '--memory is 1073741824, the VM of vm1 runs with 1048576'],
+    ['cpus', '--cpus is 1, the VM of vm1 runs with 2'],
+  ])('is not taken for one of other %s, where they are named', async (word, message) => {
+    await start('works');
+    writeFileSync(files.record, '{"ports": ["rp0"], "memoryBytes": 1048576, "cpus": 2}');
+    await expect(upWithout({ given: [word] })).rejects.toThrow(message);
+  });
+});
+
 describe('VMs of a state folder', () => {
   // QEMU was fetched before.
   it('are refused files that are not there before anything is fetched for them', async () => {
@@ -128,6 +147,11 @@ describe('VMs of a state folder', () => {
     await expect(vmDown({ state, host: 'vm2', output: 'json' })).rejects.toMatchObject({
       code: 'not_found',
     });
+  });
+
+  // It named a file to look at that was not there either.
+  it('have no console before they are started', async () => {
+    await expect(vmConsole({ state, host: 'vm2' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
   it('are those with a record; the images beside them are none', () => {

@@ -1,11 +1,9 @@
 /** `dxpu vm down`: ends a VM, then its host proxy. */
-import { existsSync } from 'node:fs';
-import { DxpuError } from '#base/errors';
 import { type OutputFormat, printData, printLine } from '../output.ts';
 import { lockPool } from '../pool-lock.ts';
 import { endProcess } from '../process-end.ts';
 import { stateFolder } from '../state-folder.ts';
-import { vmFiles, vmProxy } from '../vm-folder.ts';
+import { vmProxy, vmThere } from '../vm-folder.ts';
 import { endVm } from '../vm-machine.ts';
 
 export interface VmDownOptions {
@@ -17,16 +15,7 @@ export interface VmDownOptions {
 export async function vmDown(options: VmDownOptions): Promise<void> {
   const state = stateFolder(options.state);
   const { host: id, output } = options;
-  const files = vmFiles(state, id);
-  // A VM that runs has its folder, whatever became of its record.
-  if (!existsSync(files.folder)) {
-    throw new DxpuError(
-      'not_found',
-      `there is no VM of host ${id} in ${state}: dxpu vm status lists those there are, --state names ` +
-        'another folder',
-      { details: { folder: state, host: id } },
-    );
-  }
+  const files = vmThere(state, id);
   const lock = await lockPool(state);
   try {
     // The VM first: its proxy sees it go, and gives back what it held.

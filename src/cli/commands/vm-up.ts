@@ -46,9 +46,13 @@ export interface VmUpOptions {
   readonly images?: string;
   readonly mirror?: string;
   readonly detach?: boolean;
+  /** Those of the options that were named, and do not just have their usual value. */
+  readonly given?: readonly string[];
 }
 
 const MIB = 2 ** 20;
+/** Options that matter to a VM as it starts, and whose values nobody keeps. */
+const OF_THE_START = new Set('window window32 kvm qemu kernel initrd append add'.split(' '));
 
 export async function vmUp(options: VmUpOptions): Promise<void> {
   checkOptions(options);
@@ -60,7 +64,7 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
   let vm: Vm;
   try {
     const isRunning = (await vmState(files)) !== undefined;
-    vm = isRunning ? runningVm(files) : await prepareVm(state, files, options);
+    vm = isRunning ? runningVm(files, options) : await prepareVm(state, files, options);
     const pool = await startPool(state, {});
     refuseSoftHost(state, options.host, pool.sizes);
     const qemu = {
@@ -82,13 +86,36 @@ interface Vm {
   readonly start: () => Promise<number>;
 }
 
-function runningVm(files: VmFiles): Vm {
+function runningVm(files: VmFiles, options: VmUpOptions): Vm {
   const record = readRecord(files);
-  if (record !== undefined) return { record, start: async () => vmPid(files) ?? 0 };
+  if (record !== undefined) {
+    refuseOtherVm(files, record, options);
+    return { record, start: async () => vmPid(files) ?? 0 };
+  }
   throw new DxpuError(
     'failed_precondition',
     `a VM runs in ${files.folder} without its record: end it with dxpu vm down --host ${files.id}`,
   );
+}
+
+/** What a VM was started with stays so: sizes it does not have are refused, and of the rest it is told. */
+function refuseOtherVm({ id }: VmFiles, record: VmRecord, options: VmUpOptions): void {
+  const given = options.given ?? [];
+  const end = `end it first with dxpu vm down --host ${id}`;
+  const has = { slots: record.ports.length, memory: record.memoryBytes, cpus: record.cpus };
+  for (const word of ['slots', 'memory', 'cpus'] as const) {
+    if (!given.includes(word) || options[word] === has[word]) continue;
+    throw new DxpuError(
+      'failed_precondition',
+      `--${word} is ${options[word]}, the VM of ${id} runs with ${has[word]}: leave it out, or ${end}`,
+    );
+  }
+  const late = given.filter((word) => OF_THE_START.has(word)).map((word) => `--${word}`);
+  if (late.length > 0) {
+    printNote(
+      `the VM of ${id} runs as it was started, ${late.join(', ')} aside: to change that, ${end}`,
+    );
+  }
 }
 
 function checkOptions({ kernel, initrd, add, ...options }: VmUpOptions): void {
