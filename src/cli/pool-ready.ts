@@ -40,6 +40,24 @@ export async function poolIsWhole(
   );
 }
 
+/** Returns whether `host`, just started, has measured its path to each box that reports, in time. */
+export async function hostHasPaths(
+  pool: PoolConnection,
+  host: string,
+  withinMs: number,
+): Promise<boolean> {
+  const reached = async (): Promise<true | undefined> => {
+    const { boxesConnected } = await pool.pool.getStatus({}, { timeoutMs: 5000 });
+    const paths = await all(pathPages(pool, { host }));
+    const measured = paths.filter(({ up, roundTripNs }) => up && roundTripNs > 0);
+    const boxes = new Set(measured.map(({ box }) => box));
+    return boxesConnected > 0 && boxes.size >= boxesConnected ? true : undefined;
+  };
+  // A manager that does not know it yet, or does not answer, may do so in a moment.
+  const found = await lookUntil(withinMs, LOOK_EACH_MS, () => reached().catch(() => undefined));
+  return found === true;
+}
+
 /** '' for nothing. */
 async function missing(
   pool: PoolConnection,

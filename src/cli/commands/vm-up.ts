@@ -7,10 +7,11 @@ import type { GuestProgram } from '#vm/guest-initramfs';
 import { fileProblem } from '../file-problem.ts';
 import { type OutputFormat, printData, printLine, printNote, UsageError } from '../output.ts';
 import { vmHostYaml } from '../pool-config-text.ts';
-import { poolManager } from '../pool-connection.ts';
+import { poolManager, withPool } from '../pool-connection.ts';
 import { poolProcesses } from '../pool-files.ts';
 import { configFile, logFile, poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
+import { hostHasPaths } from '../pool-ready.ts';
 import { shellWords } from '../shell-words.ts';
 import { makeStateFolder, stateFolder } from '../state-folder.ts';
 import { showConsole } from '../vm-console.ts';
@@ -51,6 +52,7 @@ export interface VmUpOptions {
 }
 
 const MIB = 2 ** 20;
+const READY_WITHIN_MS = 10_000;
 /** Options that matter to a VM as it starts, and whose values nobody keeps. */
 const OF_THE_START = new Set('window window32 kvm qemu kernel initrd append add'.split(' '));
 
@@ -77,7 +79,20 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
   } finally {
     lock.close();
   }
+  await waitForPaths(state, options);
   await tell(files, vm.record, started, options);
+}
+
+/** Until a GPU node can be bound; a pool in which that takes long is no fault of the VM. */
+async function waitForPaths(state: string, { host, output }: VmUpOptions): Promise<void> {
+  const isReady = await withPool({ output, state }, (pool) =>
+    hostHasPaths(pool, host, READY_WITHIN_MS),
+  );
+  if (!isReady) {
+    printNote(
+      `host ${host} does not reach all boxes yet: dxpu status --process host-${host} says why`,
+    );
+  }
 }
 
 interface Vm {
