@@ -291,6 +291,22 @@ it('a window too small names BARs and windows', () => {
   expect(!answer.ok && answer.summary).toContain('reserve larger windows');
 });
 
+// It said to reserve larger windows: the largest were of 0 bytes.
+it('a VM that has not started has no windows, which is no matter of their size', () => {
+  const index = pool({ b1: '-' });
+  const none = { base: 1, limit: 0 };
+  for (const one of slots(16)) {
+    index.setHostSlot('h1', { ...one, nonPrefetchable: none, prefetchable: none });
+  }
+  const answer = plan(index, demand(1));
+  expect(!answer.ok && answer.reasons[0]?.message).toBe(
+    '1 free GPU node fits no free virtual slot of host h1: they have no windows before the guest of its VM has set them up',
+  );
+  expect(!answer.ok && answer.summary).toContain(
+    'start its VM: dxpu status --process host-h1 says what it waits for',
+  );
+});
+
 it('windows that take too few at the same time', () => {
   const index = pool({ b1: '--' });
   for (const one of slots(16)) index.setHostSlot('h1', { ...one, free: one.slot < 2 });

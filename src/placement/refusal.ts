@@ -127,11 +127,23 @@ function modelsText(shortage: Shortage): string {
   return listText(names.map(([model, count]) => `${quoted(model)} (${count})`));
 }
 
-/** The needs of one that does not fit beside the largest windows there are. */
-function windowText({ slots }: DemandView, { misfit }: Shortage): string {
-  const needs = assertDefined(misfit, 'a window is in the way of no GPU node').needs;
+function largestWindows({ slots }: DemandView): { readonly high: number; readonly low: number } {
   const high = Math.max(0, ...slots.map((slot) => windowBytes(slot.prefetchable)));
   const low = Math.max(0, ...slots.map((slot) => windowBytes(slot.nonPrefetchable)));
+  return { high, low };
+}
+
+/** Those of a soft host are of its configuration; a VM's come with its guest. */
+function hasNoWindows(view: DemandView): boolean {
+  const { high, low } = largestWindows(view);
+  return high === 0 && low === 0;
+}
+
+/** The needs of one that does not fit beside the largest windows there are. */
+function windowText(view: DemandView, { misfit }: Shortage): string {
+  if (hasNoWindows(view)) return 'they have no windows before the guest of its VM has set them up';
+  const needs = assertDefined(misfit, 'a window is in the way of no GPU node').needs;
+  const { high, low } = largestWindows(view);
   const sizes = (values: readonly number[]): string =>
     values.length === 0 ? 'nothing' : values.map(bytesText).join(' + ');
   // Large enough, and still none fits.
@@ -155,7 +167,8 @@ function demandText(demand: Demand): string {
   return parts.join(' ');
 }
 
-function summaryText({ demand, index }: DemandView, host: HostEntry, shortage: Shortage): string {
+function summaryText(view: DemandView, host: HostEntry, shortage: Shortage): string {
+  const { demand, index } = view;
   const asked = `${demandText(demand)} ${verb(demand.gpus, 'is', 'are')} asked for`;
   if (index.nodes === 0) return `${asked}, the pool has no GPU nodes: start a box`;
   const models = [...new Set([...index.classes()].map((one) => one.model))].sort();
@@ -180,7 +193,12 @@ function summaryText({ demand, index }: DemandView, host: HostEntry, shortage: S
   const { counts } = shortage;
   // Of as many, the later: a demand that changes gets those nodes now.
   const main = REASONS.reduce((most, one) => (counts[one] >= counts[most] ? one : most));
-  const hint = counts[main] === 0 ? 'add boxes' : WAYS_OUT[main];
+  const isVmAway = main === 'window' && hasNoWindows(view);
+  const hint = isVmAway
+    ? `start its VM: dxpu status --process host-${host.id} says what it waits for`
+    : counts[main] === 0
+      ? 'add boxes'
+      : WAYS_OUT[main];
   const fewer = usable === 0 ? [] : [`ask for at most ${usable}`];
   const wayOut = [...fewer, hint].join(', or ');
   return `${asked}, ${usable} ${verb(usable, 'is', 'are')} free for host ${host.id}: ${wayOut}`;

@@ -71,6 +71,8 @@ export class HostSlotStatuses {
     if (reason !== undefined && state === 'contained') {
       return withWayOut(reason, this.#rowOf(virtualSlot)?.generation ?? 0, isManaged);
     }
+    // An empty slot may be one that nothing can be plugged into.
+    if (state === 'unused') return software.noteAt(virtualSlot);
     if (state !== 'ready') return reason;
     const place = proxy.functionPlace(virtualSlot);
     if (place === 'held')
