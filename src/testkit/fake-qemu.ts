@@ -53,7 +53,7 @@ const ANSWER_NS = 1e6;
 export class FakeQemu {
   readonly ports = new Map<string, FakePort>();
   readonly devices = new Map<string, QemuDevice>();
-  /** Commands in order, with what they were about; `query-pci` is left out. */
+  /** Commands in order, with what they were about; those that only ask are left out, but `qom-list`. */
   readonly commands: string[] = [];
   /** What is listened at, by path, and whether it was closed since. */
   readonly served = new Map<string, ServedDevice>();
@@ -128,7 +128,7 @@ export class FakeQemu {
   }
 
   #execute(command: string, args: Readonly<Record<string, unknown>>, done: QmpDone): void {
-    if (command !== 'query-pci') {
+    if (!command.startsWith('query-')) {
       this.commands.push([command, args['id'], args['bus']].filter(Boolean).join(' '));
     }
     this.#clock.at((this.#clock.now() + ANSWER_NS) as Nanos, (now) => {
@@ -142,6 +142,8 @@ export class FakeQemu {
     switch (command) {
       case 'qom-list':
         return { ok: true, value: [...this.devices.keys()].map((name) => ({ name })) };
+      case 'query-memdev':
+        return { ok: true, value: [{ id: 'memory', size: 2 ** 30, share: true }] };
       case 'query-pci':
         return { ok: true, value: [{ bus: 0, devices: [...this.ports].map(bridge) }] };
       case 'device_add': {

@@ -58,6 +58,19 @@ describe('a function that comes', () => {
     expect(rig.slots.problemAt(0)).toBeUndefined();
   });
 
+  // It was attached, and its DMA went to a copy of the memory that the guest does not see.
+  it('is not added to a VM whose memory is not shared', () => {
+    const rig = new VmSlotsRig();
+    const value = [{ id: 'memory', size: 2 ** 29, share: false }];
+    rig.qemu.answers.set('query-memdev', { ok: true, value });
+    rig.qemu.connect();
+    rig.plug();
+    rig.pass(S);
+    expect(rig.qemu.commands).toEqual(['qom-list']);
+    expect(rig.slots.problemAt(0)?.message).toMatch(/memory \(memory\) is not shared: start QEMU/);
+    expect(rig.slots.noteAt(0)).toMatch(/not shared/);
+  });
+
   it('finds no root port: what to write on the command line is said', () => {
     const rig = new VmSlotsRig();
     rig.qemu.ports.clear();

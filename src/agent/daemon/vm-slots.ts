@@ -52,6 +52,8 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   /** Counts connections, gained and lost: what belongs to another one is not heeded. */
   #epoch = 0;
   #whyNot = 'it has not been reached yet';
+  /** What is wrong with the VM's memory: no function is added then. */
+  #memoryProblem: string | undefined;
   #isLooking = false;
   #cancelLook: (() => void) | undefined;
   #looksUntilNs = 0;
@@ -86,6 +88,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     this.#monitor = monitor({
       connected: () => {
         log.info({ qmp: path }, 'connected to QEMU');
+        this.#askOfMemory();
         this.#learn(++this.#epoch);
       },
       disconnected: (now, reason) => this.#disconnected(now, reason),
@@ -114,6 +117,11 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   }
 
   addDevice(id: string, rootPort: string, socketPath: string, done: QmpDone): void {
+    if (this.#memoryProblem !== undefined) {
+      const message = this.#memoryProblem;
+      done(this.#options.clock.now(), { ok: false, kind: 'memory-not-shared', message });
+      return;
+    }
     const socket = { type: 'unix', path: socketPath };
     const device = { driver: 'vfio-user-pci', id, bus: rootPort, socket };
     this.#monitor.execute('device_add', device, done);
@@ -133,7 +141,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
 
   noteAt(slot: number): string | undefined {
     if (!this.#isConnected) return `QEMU is not connected: ${this.#whyNot}`;
-    return this.#ports.problemOf(slot) ?? this.#slots[slot]?.note;
+    return this.#ports.problemOf(slot) ?? this.#memoryProblem ?? this.#slots[slot]?.note;
   }
 
   leave(now: Nanos, slot: number, done: (now: Nanos) => void): boolean {
@@ -148,6 +156,20 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     this.#cancelLook?.();
     this.#monitor.stop();
     for (const slot of this.#slots) slot.stop();
+  }
+
+  /** DMA to memory of QEMU's own would reach a copy of it, and nobody would be told. */
+  #askOfMemory(): void {
+    this.#monitor.execute('query-memdev', {}, (_now, answer) => {
+      const parts = answer.ok && Array.isArray(answer.value) ? answer.value : [];
+      const own = parts.find((one: { share?: unknown } | null) => one?.share === false);
+      this.#memoryProblem =
+        own === undefined
+          ? undefined
+          : `the VM's memory (${String(own.id)}) is not shared: start QEMU with -object ` +
+            'memory-backend-memfd,id=memory,size=SIZE,share=on and -machine memory-backend=memory';
+      if (this.#memoryProblem !== undefined) this.#options.log.error({}, this.#memoryProblem);
+    });
   }
 
   /** What QEMU has of ours, and where: again until it says so. */
