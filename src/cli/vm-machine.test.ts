@@ -3,9 +3,11 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { QemuProgram } from '#vm/qemu-program';
+import { down } from './commands/down.ts';
 import { vmConsole } from './commands/vm-console.ts';
 import { vmDown } from './commands/vm-down.ts';
 import { vmUp } from './commands/vm-up.ts';
+import { preparePool, readSizes } from './pool-files.ts';
 import { isRunning } from './state-folder.ts';
 import { imagesFolder, knownVms, readRecord, type VmFiles, vmFiles } from './vm-folder.ts';
 import { endVm, startVm, vmPid, vmState } from './vm-machine.ts';
@@ -122,6 +124,26 @@ describe('a VM that runs', () => {
     await start('works');
     writeFileSync(files.record, '{"ports": ["rp0"], "memoryBytes": 1048576, "cpus": 2}');
     await expect(upWithout({ given: [word] })).rejects.toThrow(message);
+  });
+});
+
+describe('a pool whose VM runs', () => {
+  // The VM went on with a host proxy whose certificate no later pool knew.
+  it('is not purged, and is told of it when it is ended', async () => {
+    await preparePool(state, { boxes: 1, gpus: 1, hosts: 1, slots: 1 });
+    await start('works');
+    writeFileSync(files.record, '{"ports": ["rp0"]}');
+    const ending = { state, output: 'table' } as const;
+    await expect(down({ ...ending, purge: true })).rejects.toThrow(
+      'VMs of this pool run: vm1; end them first with dxpu vm down --host vm1',
+    );
+    expect(readSizes(state)).toBeDefined();
+    vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const noted = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    await down(ending);
+    const notes = noted.mock.calls.flat().join('');
+    vi.restoreAllMocks();
+    expect(notes).toContain('the VM of vm1 goes on: dxpu vm down --host vm1 ends it');
   });
 });
 

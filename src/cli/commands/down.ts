@@ -2,12 +2,14 @@
 import { rmSync } from 'node:fs';
 import { DxpuError } from '#base/errors';
 import { combined } from '../control-client.ts';
-import { type OutputFormat, printData, printLine } from '../output.ts';
+import { type OutputFormat, printData, printLine, printNote } from '../output.ts';
 import { poolProcesses, readSizes } from '../pool-files.ts';
 import { poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
 import { type Ending, endProcess } from '../process-end.ts';
 import { type KnownProcess, type ProcessKind, stateFolder } from '../state-folder.ts';
+import { knownVms, type VmFiles } from '../vm-folder.ts';
+import { vmPid } from '../vm-machine.ts';
 
 export interface DownOptions {
   readonly state?: string;
@@ -28,6 +30,8 @@ export async function down(options: DownOptions): Promise<void> {
   }
   const lock = await lockPool(state);
   try {
+    const vms = knownVms(state).filter((files) => vmPid(files) !== undefined);
+    if (options.purge === true) refuseVms(vms);
     const results: { process: string; result?: Ending; error?: string }[] = [];
     const problems: DxpuError[] = [];
     for (const target of inOrder(poolProcesses(state, sizes))) {
@@ -47,10 +51,24 @@ export async function down(options: DownOptions): Promise<void> {
     if (purged) purge(state);
     if (options.output !== 'table') await printData({ results, purged }, options.output);
     else if (purged) printLine(`removed ${poolFolder(state)}`);
+    for (const { id } of vms)
+      printNote(`the VM of ${id} goes on: dxpu vm down --host ${id} ends it`);
     if (error !== undefined) throw error;
   } finally {
     lock.close();
   }
+}
+
+/** What is purged holds the certificates of their host proxies, which no later pool would know. */
+function refuseVms(vms: readonly VmFiles[]): void {
+  if (vms.length === 0) return;
+  const ids = vms.map(({ id }) => id);
+  throw new DxpuError(
+    'failed_precondition',
+    `VMs of this pool run: ${ids.join(', ')}; end them first with ` +
+      ids.map((id) => `dxpu vm down --host ${id}`).join(', '),
+    { details: { vms: ids } },
+  );
 }
 
 /** The manager first: what the others do when they end is nothing it has to mend. */
