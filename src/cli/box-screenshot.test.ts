@@ -75,6 +75,14 @@ describe('dxpu box screenshot', () => {
           kind: 'bochs-display',
           options: { uuid: '00000000-0000-4000-8000-000000000002' },
         },
+        {
+          slot: 3,
+          kind: 'vfio-user',
+          options: {
+            path: '/nowhere/device.sock',
+            uuid: '00000000-0000-4000-8000-000000000003',
+          },
+        },
       ],
       clock: new RealClock(),
       log,
@@ -84,7 +92,9 @@ describe('dxpu box screenshot', () => {
       [0, 'invalid_argument', 'slot 0 holds no display (accel)'],
       [1, 'failed_precondition', 'the display in slot 1 shows nothing'],
       [2, 'failed_precondition', 'the display in slot 2 shows nothing'],
-      [9, 'not_found', 'this box has no slot 9; it has 0, 1, 2'],
+      // It may well be one: "slot 3 holds no display" was not true.
+      [3, 'invalid_argument', "the device in slot 3 is another process's (vfio-user): if it is"],
+      [9, 'not_found', 'this box has no slot 9; it has 0, 1, 2, 3'],
     ] as const) {
       const { thrown, stdout } = await printed(() =>
         boxScreenshot(slot, file, { state, output: 'table' }),

@@ -178,6 +178,12 @@ export class BoxNode {
   screenshot(slot: number): Screenshot {
     this.checkSlot(slot);
     const device = this.#devices.get(slot);
+    if (device?.identity.kind === 'vfio-user') {
+      throw new DxpuError(
+        'invalid_argument',
+        `the device in slot ${slot} is another process's (vfio-user): if it is a display, its picture is there`,
+      );
+    }
     if (device?.screenshot === undefined) {
       throw new DxpuError(
         'invalid_argument',
