@@ -74,7 +74,13 @@ describe('QEMU of a VM', () => {
 
 /** With files that are not there: it fails before anything is started. */
 const upWithout = (
-  sizes: { memory?: number; window?: number; window32?: number; given?: string[] } = {},
+  sizes: {
+    memory?: number;
+    window?: number;
+    window32?: number;
+    given?: string[];
+    host?: string;
+  } = {},
 ) =>
   vmUp({
     ...USUAL_VM,
@@ -172,6 +178,14 @@ describe('VMs of a state folder', () => {
   });
 
   // It named a file to look at that was not there either.
+  // It was refused after packages were fetched for it, and left a folder as of a VM.
+  it('are refused names of hosts without one, first of all', async () => {
+    await preparePool(state, { boxes: 1, gpus: 1, hosts: 1, slots: 1 });
+    await expect(upWithout({ host: 'h1' })).rejects.toThrow(
+      'h1 is a host of this pool without a VM',
+    );
+  });
+
   it('have no console before they are started', async () => {
     await expect(vmConsole({ state, host: 'vm2' })).rejects.toMatchObject({ code: 'not_found' });
   });

@@ -8,7 +8,7 @@ import { fileProblem } from '../file-problem.ts';
 import { type OutputFormat, printData, printLine, printNote, UsageError } from '../output.ts';
 import { vmHostYaml } from '../pool-config-text.ts';
 import { poolManager, withPool } from '../pool-connection.ts';
-import { poolProcesses } from '../pool-files.ts';
+import { poolProcesses, readSizes } from '../pool-files.ts';
 import { configFile, logFile, poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
 import { hostHasPaths } from '../pool-ready.ts';
@@ -65,6 +65,8 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
   let started: Started[];
   let vm: Vm;
   try {
+    const known = readSizes(state);
+    if (known !== undefined) refuseSoftHost(state, options.host, known);
     const isRunning = (await vmState(files)) !== undefined;
     vm = isRunning ? runningVm(files, options) : await prepareVm(state, files, options);
     const pool = await startPool(state, {});
