@@ -12,6 +12,8 @@ export interface VmFunctionRigOptions {
   readonly pin?: boolean;
   /** Default 1 MiB. */
   readonly bar2Bytes?: number;
+  /** QEMU is still in `device_add`. */
+  readonly isAdding?: boolean;
 }
 
 const MIB = 2 ** 20;
@@ -57,6 +59,7 @@ export function vmFunctionRig(options: VmFunctionRigOptions = {}) {
     settle: () => {},
   });
   const guest = new FakeGuest(fn, rig.clock);
+  if (options.isAdding !== true) fn.added();
   device.configWrites.length = 0;
   rig.fabric.requests.length = 0;
   const place = (): void => {

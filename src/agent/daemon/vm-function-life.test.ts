@@ -87,6 +87,32 @@ describe('a function that is gone', () => {
     expect(guest.startWrite(REGION_CONFIG, 0, '00112233').isDone).toBe(true);
   });
 
+  it('reads as surveyed while QEMU adds it: all ones would hang or end QEMU', () => {
+    const { rig, fn, guest } = vmFunctionRig({ isAdding: true });
+    const surveyed = guest.read(REGION_CONFIG, 0, 256);
+    // Half of it is there when the function goes.
+    rig.fabric.hold = ({ kind, register }) => kind === TlpKind.CfgRd1 && register >= 0x80;
+    const pending = guest.startRead(REGION_CONFIG, 0, 4096);
+    rig.pass(1e6);
+    expect(pending.hex).toBeUndefined();
+    rig.fabric.unplug(0);
+    expect(pending.hex).toBe(surveyed + '00'.repeat(4096 - 256));
+    expect(guest.startRead(REGION_CONFIG, 0, 4096).hex).toBe(pending.hex);
+    expect(guest.startRead(REGION_CONFIG, 2, 2).hex).toBe(surveyed.slice(4, 8));
+    fn.added();
+    expect(guest.startRead(REGION_CONFIG, 2, 2).hex).toBe('ffff');
+  });
+
+  it('that does not answer while QEMU adds it is waited for once', () => {
+    const { rig, guest } = vmFunctionRig({ isAdding: true });
+    const surveyed = guest.read(REGION_CONFIG, 0, 256);
+    rig.fabric.hold = () => true;
+    const from = rig.now;
+    expect(guest.read(REGION_CONFIG, 0, 4096).slice(0, 512)).toBe(surveyed);
+    expect(guest.read(REGION_CONFIG, 0x3d, 1)).toBe(surveyed.slice(0x7a, 0x7c));
+    expect(rig.now - from).toBe(4e9);
+  });
+
   it('that does not answer reads all ones after 4 s', () => {
     const { rig, guest, place } = vmFunctionRig();
     place();

@@ -4,6 +4,7 @@
  * function's.
  */
 import type { Nanos } from '#base/units';
+import { AccessStatus } from '#host/cpu-access';
 import { resetFunction } from '#host/function-reset';
 import type { FunctionSurvey } from '#host/function-survey';
 import type { SoftHost } from '#host/root-complex';
@@ -51,6 +52,10 @@ export class VmFunction implements ServedDevice {
   readonly #memory: VmMemory;
   #client: DeviceClient | undefined;
   #isGone = false;
+  /** QEMU has taken it in. */
+  #isAdded = false;
+  /** It went, or did not answer, before that. */
+  #isRemembered = false;
 
   constructor(options: VmFunctionOptions) {
     const { survey } = options;
@@ -81,6 +86,15 @@ export class VmFunction implements ServedDevice {
     const isPlaced = ({ address, sizeBytes }: { address: number; sizeBytes: number }): boolean =>
       address > 0 && address % sizeBytes === 0 && this.#port.forwards(address, sizeBytes);
     return placed.every(isPlaced) ? placed : undefined;
+  }
+
+  /**
+   * QEMU has answered to `device_add`. Until then configuration space reads as it was surveyed where the function
+   * is gone: QEMU 11.1.3 follows capabilities that are all ones for ever, and ends by a fault of its memory after a
+   * device it could not take in.
+   */
+  added(): void {
+    this.#isAdded = true;
   }
 
   /**
@@ -120,6 +134,10 @@ export class VmFunction implements ServedDevice {
 
   read(now: Nanos, access: RegionRead): void {
     const { region, offset, count } = access;
+    if (region === REGION_CONFIG && (this.#isGone || this.#isRemembered) && !this.#isAdded) {
+      access.complete(now, this.#surveyed(offset, count));
+      return;
+    }
     if (!this.#isGone && region === REGION_CONFIG) {
       this.#readConfig(now, access);
       return;
@@ -198,13 +216,28 @@ export class VmFunction implements ServedDevice {
     const bytes = new Uint8Array(4 * registers.length);
     const view = new DataView(bytes.buffer);
     let open = registers.length;
+    let isAnswered = false;
     for (const [index, register] of registers.entries()) {
-      this.#soft.configRead(now, this.#bdf(), register, (then, value) => {
+      this.#soft.configRead(now, this.#bdf(), register, (then, value, status) => {
         view.setUint32(4 * index, value, true);
         open--;
+        if (isAnswered) return;
+        if (status !== AccessStatus.OK && !this.#isAdded) {
+          isAnswered = true;
+          this.#isRemembered = true;
+          access.complete(then, this.#surveyed(offset, count));
+          return;
+        }
         if (open === 0) access.complete(then, bytes, offset % 4);
       });
     }
+  }
+
+  /** Configuration space as it was surveyed: zeros behind its first 256 bytes. */
+  #surveyed(offset: number, count: number): Uint8Array {
+    const bytes = new Uint8Array(count);
+    bytes.set(this.survey.config.subarray(offset, offset + count));
+    return bytes;
   }
 
   #writeConfig(now: Nanos, access: RegionWriteAccess): void {

@@ -308,6 +308,7 @@ export class VmSlot {
       return;
     }
     this.#device.add(socketPath, (then, answer) => {
+      fn.added();
       if (!answer.ok && this.#survey === survey) {
         // Before the device counts as removed: that would be the time to add it again.
         const { kind, message } = answer;
