@@ -129,11 +129,16 @@ export class VmSlotRig implements VmHotplug {
 
   /** QEMU connects to what is served last, and says that it has the device. */
   connectGuest(): FakeGuest {
-    const server = this.servers.at(-1);
-    if (server === undefined) throw new Error('nothing is served');
-    const guest = new FakeGuest(server.device, this.#rig.clock);
+    const guest = this.beginGuest();
     this.answer();
     return guest;
+  }
+
+  /** QEMU connects to what is served, and has yet to answer. */
+  beginGuest(): FakeGuest {
+    const server = this.servers.at(-1);
+    if (server === undefined) throw new Error('nothing is served');
+    return new FakeGuest(server.device, this.#rig.clock);
   }
 
   /** A function that the guest of the slot uses. */

@@ -308,7 +308,9 @@ export class VmSlot {
       return;
     }
     this.#device.add(socketPath, (then, answer) => {
-      fn.added();
+      // It is at it still: without the function QEMU 11.1.3 would not survive the end of that.
+      const isUnderWay = !answer.ok && answer.kind === 'timeout' && fn.isUsed;
+      if (!isUnderWay) fn.added();
       if (!answer.ok && this.#survey === survey) {
         // Before the device counts as removed: that would be the time to add it again.
         const { kind, message } = answer;
@@ -318,7 +320,7 @@ export class VmSlot {
         this.removed(then);
         return;
       }
-      if (!answer.ok) {
+      if (!answer.ok && !isUnderWay) {
         // QEMU may have it, or come to have it: not with what was served for it.
         this.#served?.server.close();
         this.#served = undefined;
