@@ -123,4 +123,10 @@ describe('root ports of query-pci', () => {
       expect(rootPortsOf([{ devices }]).get('rp0')?.secondaryBus).toBe(0);
     }
   });
+
+  it('are looked for no deeper than buses go', () => {
+    let devices: object[] = [];
+    for (let depth = 0; depth < 100_000; depth++) devices = [bridge(1, `p${depth}`, {}, devices)];
+    expect(rootPortsOf([{ bus: 0, devices }]).size).toBe(256);
+  });
 });

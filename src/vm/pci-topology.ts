@@ -23,11 +23,15 @@ export function rootPortsOf(answer: unknown): Map<string, RootPort> {
   return found;
 }
 
-function collect(found: Map<string, RootPort>, devices: unknown): void {
+/** Each bridge has a bus of its own below it. */
+const MOST_BUSES = 256;
+
+function collect(found: Map<string, RootPort>, devices: unknown, depth = 1): void {
+  if (depth > MOST_BUSES) return;
   for (const device of listOf(devices)) {
     const bridge = fieldOf(device, 'pci_bridge');
     if (typeof bridge !== 'object' || bridge === null) continue;
-    collect(found, fieldOf(bridge, 'devices'));
+    collect(found, fieldOf(bridge, 'devices'), depth + 1);
     const id = fieldOf(device, 'qdev_id');
     const bus = fieldOf(bridge, 'bus');
     if (typeof id !== 'string' || id === '') continue;
