@@ -297,6 +297,16 @@ describe('QEMU', () => {
     expect(rig.slots.noteAt(0)).toBeUndefined();
   });
 
+  it('that answers with errors alone is a line of the log and a reason, however often it is asked', () => {
+    const rig = new VmSlotsRig();
+    rig.qemu.answers.set('qom-list', { ok: false, kind: 'GenericError', message: 'no such path' });
+    rig.qemu.connect();
+    rig.pass(10 * S);
+    expect(rig.qemu.commands.length).toBeGreaterThan(50);
+    expect(rig.log.filter((line) => line.includes('no such path'))).toHaveLength(1);
+    expect(rig.slots.noteAt(0)).toBe('QEMU is not connected: no such path');
+  });
+
   it('whose guest restarts and numbers buses anew: the rows follow, the function stays in the slot', () => {
     const rig = new VmSlotsRig();
     rig.use();

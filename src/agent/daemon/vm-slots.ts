@@ -54,6 +54,8 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   #whyNot = 'it has not been reached yet';
   /** What is wrong with the VM's memory: no function is added then. */
   #memoryProblem: string | undefined;
+  /** As it was logged, until QEMU answers. */
+  #failure = '';
   #isLooking = false;
   #cancelLook: (() => void) | undefined;
   #looksUntilNs = 0;
@@ -232,6 +234,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     this.#monitor.execute('query-pci', {}, (now, answer) => {
       this.#isLooking = false;
       if (answer.ok) {
+        this.#failure = '';
         this.#apply(now, answer.value);
         then?.(now);
         this.#lookIfUnsettled(now);
@@ -244,7 +247,9 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
 
   #failed(now: Nanos, answer: QmpRefusal, again: () => void, epoch: number): void {
     if (answer.kind === 'gone') return;
-    this.#options.log.warn({}, answer.message);
+    if (!this.#isConnected) this.#whyNot = answer.message;
+    if (this.#failure !== answer.message) this.#options.log.warn({}, answer.message);
+    this.#failure = answer.message;
     this.#again(now, again, epoch);
   }
 
