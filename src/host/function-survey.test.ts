@@ -164,6 +164,20 @@ describe('a function that is none', () => {
     expect(problemOf(fn)).toMatchObject({ kind: 'config-error' });
   });
 
+  it('is a problem when it goes meanwhile: what is all ones is no survey', () => {
+    const fn = new FakeFunction({ bars: [BAR0] });
+    const problem = problemOf(fn, (rig) => {
+      rig.fabric.hold = ({ kind, register }) => {
+        if (kind === TlpKind.CfgRd1 && register === 0x80) fn.config.define(0, 0xffff_ffff, 0);
+        return false;
+      };
+    });
+    expect(problem).toEqual({
+      kind: 'no-device',
+      message: 'the function in slot 0 went while it was looked at',
+    });
+  });
+
   it('is a problem when it leaves accesses unanswered', () => {
     const fn = new FakeFunction({ bars: [BAR0] });
     const problem = problemOf(fn, (rig) => {

@@ -70,6 +70,11 @@ function* lookAt(
   for (let register = 0; register < CONFIG_BYTES; register += 4) {
     view.setUint32(register, yield* configRead(host, bdf, register), true);
   }
+  // One that has gone meanwhile may have been all ones from anywhere on.
+  if ((yield* configRead(host, bdf, 0)) !== identity || view.getUint32(0, true) !== identity) {
+    const message = `the function in ${slotName} went while it was looked at`;
+    return { ok: false, problem: { kind: 'no-device', message } };
+  }
   const pcie = standardCapability(capabilities, CAPABILITY_PCIE);
   const capable =
     pcie === undefined ? 0 : yield* configRead(host, bdf, pcie.offset + DEVICE_CAPABILITIES);
