@@ -62,6 +62,10 @@ export class FakeQemu {
   readonly answers = new Map<string, QmpAnswer>();
   /** What QEMU lends each device of its memory. */
   memory: readonly DmaRegion[] = [];
+  /** Properties of `vfio-user-pci` that this QEMU does not have. */
+  readonly unknown = new Set<string>();
+  /** What each device was added with, by its id. */
+  readonly added = new Map<string, Readonly<Record<string, unknown>>>();
   isStopped = false;
   readonly #clock: VirtualClock;
   #user: QmpConnectionUser | undefined;
@@ -147,6 +151,12 @@ export class FakeQemu {
       case 'query-pci':
         return { ok: true, value: [{ bus: 0, devices: [...this.ports].map(bridge) }] };
       case 'device_add': {
+        const unknown = Object.keys(args).find((name) => this.unknown.has(name));
+        if (unknown !== undefined) {
+          const message = `Property 'vfio-user-pci.${unknown}' not found`;
+          return { ok: false, kind: 'GenericError', message };
+        }
+        this.added.set(id, args);
         const { path } = args['socket'] as { path: string };
         const device = this.served.get(path);
         if (device === undefined) {

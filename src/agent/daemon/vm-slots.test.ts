@@ -351,3 +351,18 @@ it('a proxy that stops closes what QEMU is connected to', () => {
   expect(rig.qemu.served.size).toBe(0);
   expect(rig.qemu.isStopped).toBe(true);
 });
+
+// A read behind a picture's worth of writes took more than the 5 s of QEMU, which lost the card for it.
+it('QEMU waits long for answers, where it can be told so (regression)', () => {
+  const rig = new VmSlotsRig(2);
+  rig.use(0);
+  expect(rig.qemu.added.get('dxpu-slot0')).toMatchObject({ 'x-msg-timeout': 60_000 });
+  rig.qemu.unknown.add('x-msg-timeout');
+  rig.use(1);
+  expect(Object.keys(rig.qemu.added.get('dxpu-slot1') ?? {})).toEqual([
+    'driver',
+    'id',
+    'bus',
+    'socket',
+  ]);
+});

@@ -43,6 +43,14 @@ const RESTART_NS = 30e9;
 /** From a reset, or from when firmware has set up the ports, to the guest's hot-plug driver. */
 const QUIET_NS = 20e9;
 
+/**
+ * How long QEMU waits for an answer. A read waits behind all writes before it, a picture's worth maybe; by itself QEMU
+ * 11.1.3 waits 5 s, and does not find its way back into a connection whose answer comes later. A proxy that has died is
+ * noticed at once.
+ */
+const ANSWER_TIME = 'x-msg-timeout';
+const ANSWER_TIME_MS = 60_000;
+
 export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   readonly #options: VmSlotsOptions;
   readonly #slots: readonly VmSlot[];
@@ -126,7 +134,13 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     }
     const socket = { type: 'unix', path: socketPath };
     const device = { driver: 'vfio-user-pci', id, bus: rootPort, socket };
-    this.#monitor.execute('device_add', device, done);
+    const patient = { ...device, [ANSWER_TIME]: ANSWER_TIME_MS };
+    this.#monitor.execute('device_add', patient, (now, answer) => {
+      // A QEMU without that property: its name begins as those do that may change.
+      const isUnknown = !answer.ok && answer.message.includes(ANSWER_TIME);
+      if (isUnknown) this.#monitor.execute('device_add', device, done);
+      else done(now, answer);
+    });
   }
 
   removeDevice(id: string, done: QmpDone): void {
