@@ -39,6 +39,8 @@ export interface DaemonProcess {
    * process whose configuration is read at its start alone.
    */
   reload?(): ReloadResult;
+  /** What must not be cut short by `stop`, which follows it. It takes no longer than whoever stops would wait. */
+  finish?(): Promise<void>;
   /** Says goodbye to the peers and closes what is open. */
   stop(reason: string): void;
 }
@@ -123,16 +125,20 @@ async function serve(
 
   const live: { process?: DaemonProcess; control?: ControlServer } = {};
   let stopping = false;
-  const stop = (reason: string, status = 0): void => {
-    if (stopping) return;
-    stopping = true;
-    process.exitCode = status;
-    log.info({ reason }, 'stopping');
+  const end = (reason: string): void => {
     live.process?.stop(reason);
     live.control?.close();
     if (process.connected === true) process.disconnect?.();
     // Everything that is open ends by itself; this is for what does not.
     setTimeout(() => process.exit(), LINGER_MS).unref();
+  };
+  const stop = (reason: string, status = 0): void => {
+    if (stopping) return;
+    stopping = true;
+    process.exitCode = status;
+    log.info({ reason }, 'stopping');
+    if (live.process?.finish === undefined) end(reason);
+    else void live.process.finish().then(() => end(reason));
   };
   // Before there is anything to leave behind: a signal may come at any time.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));

@@ -30,6 +30,9 @@ import { managerStream, proxyProcess, setTable } from './proxy-process.ts';
 import { stateFolder } from './state-folder.ts';
 import { measureRoundTrips, type RoundTrips } from './round-trip.ts';
 
+/** QEMU takes in a function in some 0.1 s; `OwnProcess` waits 3 s for the end of a process. */
+const TAKEN_IN_NS = 2e9;
+
 export interface HostOptions extends DaemonOptions {
   readonly qmp?: string;
   readonly slot?: readonly string[];
@@ -98,6 +101,7 @@ async function startHost(
       wait: (params) => waitForFunctions(node, params),
       'round-trip': (params) => roundTrip(node, credentials, params),
     },
+    finish: () => node.untilTakenIn(TAKEN_IN_NS),
     stop: (reason) => node.stop(reason),
   });
 }

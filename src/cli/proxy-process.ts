@@ -72,6 +72,8 @@ export interface ProxyParts<C> {
   /** Of its status. */
   readonly status?: object;
   readonly handlers: Readonly<Record<string, ControlHandler>>;
+  /** As `DaemonProcess.finish`. */
+  readonly finish?: () => Promise<void>;
   readonly stop: (reason: string) => void;
 }
 
@@ -113,6 +115,7 @@ export function proxyProcess<R, C extends ProxyConfig<R>>(
       const ignored = ignoredChanges(config.fixedPart, next.fixedPart);
       return { ...node.tableReport(), ...(ignored === undefined ? {} : { ignored }) };
     },
+    ...(parts.finish === undefined ? {} : { finish: parts.finish }),
     stop: (reason) => {
       stream?.stop();
       parts.stop(reason);

@@ -48,8 +48,6 @@ export class QemuDevice extends FakeGuest {
   }
 }
 
-const ANSWER_NS = 1e6;
-
 export class FakeQemu {
   readonly ports = new Map<string, FakePort>();
   readonly devices = new Map<string, QemuDevice>();
@@ -58,6 +56,8 @@ export class FakeQemu {
   /** What is listened at, by path, and whether it was closed since. */
   readonly served = new Map<string, ServedDevice>();
   letsGoAfterNs = 6e9;
+  /** From a command to its answer. */
+  answerNs = 1e6;
   /** Answers in place of what QEMU would say, by command. */
   readonly answers = new Map<string, QmpAnswer>();
   /** What QEMU lends each device of its memory. */
@@ -135,7 +135,7 @@ export class FakeQemu {
     if (!command.startsWith('query-')) {
       this.commands.push([command, args['id'], args['bus']].filter(Boolean).join(' '));
     }
-    this.#clock.at((this.#clock.now() + ANSWER_NS) as Nanos, (now) => {
+    this.#clock.at((this.#clock.now() + this.answerNs) as Nanos, (now) => {
       if (!this.#isThere) done(now, { ok: false, kind: 'gone', message: 'QEMU is not connected' });
       else done(now, this.answers.get(command) ?? this.#answer(command, args));
     });

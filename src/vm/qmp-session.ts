@@ -86,7 +86,8 @@ export class QmpSession implements Timed {
 
   receive(now: Nanos, text: string): void {
     if (!this.#isOpen()) return;
-    const lines = (this.#text + text).split('\n');
+    // What has come of a long line is not looked through again for each part of it.
+    const lines = text.includes('\n') ? (this.#text + text).split('\n') : [this.#text + text];
     this.#text = lines.pop() ?? '';
     if (this.#text.length > MAX_LINE_CHARACTERS) {
       this.#break(now, 'a line without an end');

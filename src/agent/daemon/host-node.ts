@@ -235,6 +235,11 @@ export class HostNode {
     this.#turns.settle();
   }
 
+  /** Returns once a VM has taken in what it is being given, in time: it would not survive `stop` meanwhile. */
+  async untilTakenIn(withinNs: number): Promise<void> {
+    await this.#vm?.allAdded(withinNs);
+  }
+
   stop(reason: string): void {
     this.#vm?.stop();
     this.#links.stop(this.#clock.now(), reason);

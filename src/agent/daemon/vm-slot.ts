@@ -119,6 +119,11 @@ export class VmSlot {
     return 'its MSI-X is hidden from the guest: QEMU does not survive the removal of a device that shows it';
   }
 
+  /** QEMU has yet to answer to `device_add`. */
+  get isAdding(): boolean {
+    return this.#device.state === 'adding';
+  }
+
   /** Whether the guest has given the root port any window. */
   get hasWindows(): boolean {
     const { nonPrefetchable, prefetchable } = this.#options.port.routing;
@@ -220,11 +225,16 @@ export class VmSlot {
     this.#advance(now);
   }
 
-  /** Ends what QEMU is connected to. */
+  /** The function is gone for the guest, which has all its reads answered until `close`. */
   stop(): void {
     this.#device.stop();
     this.#cancelWait?.();
     this.#cancelLost?.();
+    this.#served?.fn.end();
+  }
+
+  /** Ends what QEMU is connected to. */
+  close(): void {
     this.#served?.server.close();
   }
 

@@ -3,7 +3,7 @@
  * QEMU, for the guest sets them.
  */
 import type { Clock } from '#base/clock';
-import type { Nanos } from '#base/units';
+import { type Nanos, nanos } from '#base/units';
 import type { HostListener, SoftHost } from '#host/root-complex';
 import type { RootSide } from '#pcie/root-port';
 import { QmpConnection, type QmpConnectionUser } from '#vm/qmp-connection';
@@ -45,11 +45,14 @@ const QUIET_NS = 20e9;
 
 /**
  * How long QEMU waits for an answer. A read waits behind all writes before it, a picture's worth maybe; by itself QEMU
- * 11.1.3 waits 5 s, and does not find its way back into a connection whose answer comes later. A proxy that has died is
- * noticed at once.
+ * 11.1.3 waits 5 s, and does not find its way back into a connection whose answer comes later. As long a guest stands
+ * still whose proxy is killed while it waits.
  */
 const ANSWER_TIME = 'x-msg-timeout';
-const ANSWER_TIME_MS = 60_000;
+const ANSWER_TIME_MS = 20_000;
+
+/** A process that stops has 0.3 s for last words. What QEMU has asked when its connection ends it waits for in vain. */
+const LAST_ANSWERS_NS = 0.15e9;
 
 export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   readonly #options: VmSlotsOptions;
@@ -64,6 +67,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   #memoryProblem: string | undefined;
   /** As it was logged, until QEMU answers. */
   #failure = '';
+  #onAllAdded: (() => void) | undefined;
   #isLooking = false;
   #cancelLook: (() => void) | undefined;
   #looksUntilNs = 0;
@@ -88,6 +92,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
           onChanged: (now) => {
             options.onChanged();
             this.#lookIfUnsettled(now);
+            if (!this.#isAdding) this.#onAllAdded?.();
           },
         }),
     );
@@ -168,10 +173,34 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     this.#slots[virtualSlot]?.linkChanged(now, active, surprise);
   }
 
+  /**
+   * Returns once QEMU has answered to every `device_add`, or after `withinNs`: it would not survive the end of what it
+   * is taking in.
+   */
+  allAdded(withinNs: number): Promise<void> {
+    if (!this.#isAdding) return Promise.resolve();
+    const { clock } = this.#options;
+    return new Promise((resolve) => {
+      const cancel = clock.at(nanos(clock.now() + withinNs), () => resolve());
+      this.#onAllAdded = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  get #isAdding(): boolean {
+    return this.#slots.some(({ isAdding }) => isAdding);
+  }
+
   stop(): void {
     this.#cancelLook?.();
     this.#monitor.stop();
     for (const slot of this.#slots) slot.stop();
+    const { clock } = this.#options;
+    clock.at(nanos(clock.now() + LAST_ANSWERS_NS), () => {
+      for (const slot of this.#slots) slot.close();
+    });
   }
 
   /** DMA to memory of QEMU's own would reach a copy of it, and nobody would be told. */
