@@ -23,7 +23,7 @@ A GPU node in a VM, behind the fabric and beside it. bench/README.md tells what 
   --blocks N      blocks of each latency and rate at each placement, 10 unless given
   --plugs N       times each is plugged in and out, 3 unless given; 0 leaves them out
   --accesses N    accesses a block, 2000 unless given
-  --mib N         copied a block and direction, 64 unless given
+  --mib N         copied a block and direction, 64 unless given, 4 at least
   --only NAME     one placement: same-core or across-cores
 `;
 

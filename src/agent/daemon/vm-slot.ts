@@ -15,6 +15,7 @@ import type { SlotProblem, UsedFunction } from './slot-software.ts';
 import { SlotSurvey } from './slot-survey.ts';
 import { VmDevice, type VmHotplug } from './vm-device.ts';
 import { VmFunction, type VmFunctionOptions } from './vm-function.ts';
+import { slotNote } from './vm-slot-note.ts';
 import { fitWindows } from './window-fit.ts';
 
 /** Serves a device at a unix socket until it is closed. Throws `DxpuError`. */
@@ -91,32 +92,21 @@ export class VmSlot {
     return this.#placed() ?? (this.#leaving === undefined ? undefined : this.#lastPlaced);
   }
 
-  /** What it waits for, or what of the function the guest does not see. */
+  /** As `slotNote`. */
   get note(): string | undefined {
     const { vm, rootPort } = this.#options;
     const { state, refusal } = this.#device;
-    const isForeign = state !== 'none' && this.#served?.fn.survey !== this.#survey;
-    if (state === 'removing' || isForeign) {
-      const waits = `the guest has yet to let go of the function at ${rootPort}`;
-      if (refusal === '') return waits;
-      return (
-        `${waits} (${refusal}): if it does not, write 0 to the slot's power in /sys/bus/pci/slots of the ` +
-        'guest, or reset the guest'
-      );
-    }
-    if (this.#survey === undefined) return undefined;
-    if (!vm.isConnected) return 'the VM is not there';
-    if (state === 'none' && !this.hasWindows) {
-      return `the guest has yet to set up root port ${rootPort}`;
-    }
-    if (this.#cancelWait !== undefined) {
-      return 'the guest starts: the function is plugged in once it has had time to';
-    }
-    if (state === 'there' && this.used === undefined) {
-      return 'the guest has yet to give the function its addresses';
-    }
-    if (!this.#survey.hasMsix) return undefined;
-    return 'its MSI-X is hidden from the guest: QEMU does not survive the removal of a device that shows it';
+    return slotNote({
+      rootPort,
+      state,
+      refusal,
+      survey: this.#survey,
+      isForeign: state !== 'none' && this.#served?.fn.survey !== this.#survey,
+      isConnected: vm.isConnected,
+      hasWindows: this.hasWindows,
+      isWaiting: this.#cancelWait !== undefined,
+      isUsed: this.used !== undefined,
+    });
   }
 
   /** QEMU has yet to answer to `device_add`. */

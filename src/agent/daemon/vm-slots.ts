@@ -11,6 +11,7 @@ import type { QmpDone, QmpRefusal } from '#vm/qmp-session';
 import type { Logger } from './logger.ts';
 import type { SlotProblem, SlotSoftware, UsedFunction } from './slot-software.ts';
 import type { VmHotplug } from './vm-device.ts';
+import { memoryProblem, namesIn } from './vm-answers.ts';
 import { VmPorts } from './vm-ports.ts';
 import { type Serve, VmSlot, type VmSlotOptions } from './vm-slot.ts';
 
@@ -103,7 +104,10 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     this.#monitor = monitor({
       connected: () => {
         log.info({ qmp: path }, 'connected to QEMU');
-        this.#askOfMemory();
+        this.#monitor.execute('query-memdev', {}, (_now, answer) => {
+          this.#memoryProblem = memoryProblem(answer);
+          if (this.#memoryProblem !== undefined) log.error({}, this.#memoryProblem);
+        });
         this.#learn(++this.#epoch);
       },
       disconnected: (now, reason) => this.#disconnected(now, reason),
@@ -203,20 +207,6 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     });
   }
 
-  /** DMA to memory of QEMU's own would reach a copy of it, and nobody would be told. */
-  #askOfMemory(): void {
-    this.#monitor.execute('query-memdev', {}, (_now, answer) => {
-      const parts = answer.ok && Array.isArray(answer.value) ? answer.value : [];
-      const own = parts.find((one: { share?: unknown } | null) => one?.share === false);
-      this.#memoryProblem =
-        own === undefined
-          ? undefined
-          : `the VM's memory (${String(own.id)}) is not shared: start QEMU with -object ` +
-            'memory-backend-memfd,id=memory,size=SIZE,share=on and -machine memory-backend=memory';
-      if (this.#memoryProblem !== undefined) this.#options.log.error({}, this.#memoryProblem);
-    });
-  }
-
   /** What QEMU has of ours, and where: again until it says so. */
   #learn(epoch: number): void {
     this.#monitor.execute('qom-list', { path: '/machine/peripheral' }, (now, answer) => {
@@ -224,7 +214,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
         this.#failed(now, answer, () => this.#learn(epoch), epoch);
         return;
       }
-      const names = new Set(namesOf(answer.value));
+      const names = new Set(namesIn(answer.value));
       this.#look((then) => {
         if (epoch !== this.#epoch) return;
         this.#isConnected = true;
@@ -322,11 +312,4 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
     this.#options.onRouting(now);
     for (const slot of changed) this.#slots[slot]?.routingChanged(now);
   }
-}
-
-function namesOf(answer: unknown): string[] {
-  if (!Array.isArray(answer)) return [];
-  return answer.flatMap((one: { name?: unknown } | null) =>
-    typeof one?.name === 'string' ? [one.name] : [],
-  );
 }
