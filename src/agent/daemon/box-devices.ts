@@ -1,7 +1,8 @@
 /** What is in the slots of a box: models of this process, and devices that others serve over vfio-user. */
 import type { Clock } from '#base/clock';
 import { DxpuError } from '#base/errors';
-import { type Nanos, nanos } from '#base/units';
+import { Pause } from '#base/pause';
+import type { Nanos } from '#base/units';
 import type { DeviceModel } from '#devices/device-model';
 import { createDeviceModel, type ModelChoice } from '#devices/device-models';
 import type { GpuNodeReport } from '#proto/agent-messages';
@@ -40,7 +41,7 @@ export class BoxDevices {
   readonly #nodes = new Map<number, GpuNodeReport>();
   /** Slots of which nothing is known yet: neither that the device is there nor that it is away. */
   readonly #unseen = new Set<number>();
-  #onAllSeen: (() => void) | undefined;
+  readonly #unseenPause = new Pause();
   #isStopped = false;
 
   constructor(options: BoxDevicesOptions) {
@@ -60,14 +61,7 @@ export class BoxDevices {
    */
   allSeen(withinNs: number): Promise<void> {
     if (this.#unseen.size === 0) return Promise.resolve();
-    const { clock } = this.#options;
-    return new Promise((resolve) => {
-      const cancel = clock.at(nanos(clock.now() + withinNs), () => resolve());
-      this.#onAllSeen = () => {
-        cancel();
-        resolve();
-      };
-    });
+    return this.#unseenPause.for(this.#options.clock, withinNs);
   }
 
   stop(now: Nanos): void {
@@ -103,7 +97,7 @@ export class BoxDevices {
         // That the box lets go of it is nothing that went wrong with it.
         if (this.#isStopped) return;
         onChanged(now, slot);
-        if (this.#unseen.delete(slot) && this.#unseen.size === 0) this.#onAllSeen?.();
+        if (this.#unseen.delete(slot) && this.#unseen.size === 0) this.#unseenPause.end();
       },
     });
     this.#remotes.set(slot, remote);

@@ -16,6 +16,7 @@ import { AssertionError } from '#base/assert';
 import { type Clock, TimerDriver } from '#base/clock';
 import { DxpuError, type DxpuErrorCode } from '#base/errors';
 import { MessageQueue } from '#base/message-queue';
+import { Pause } from '#base/pause';
 import type { Nanos } from '#base/units';
 import type { TlsCredentials } from '#identity/tls-identity';
 import { helloToWire, orderFromWire, reportToWire } from '#proto/agent-wire';
@@ -84,7 +85,7 @@ export class ManagerStream {
   #since = new Date();
   #problem: string | undefined;
   #isStopped = false;
-  #stopPause: (() => void) | undefined;
+  readonly #pausing = new Pause();
 
   constructor(options: ManagerStreamOptions) {
     const { agent, settle, clock, log, address } = options;
@@ -110,7 +111,7 @@ export class ManagerStream {
     this.#isStopped = true;
     this.#driver.stop();
     this.#connection?.close();
-    this.#stopPause?.();
+    this.#pausing.end();
   }
 
   /** The proxy changed: its agent acts on it, and reports it. */
@@ -209,12 +210,6 @@ export class ManagerStream {
   /** Waits for half of `ns` to all of it, or until stopped. */
   #pause(ns: number): Promise<void> {
     const { clock, random } = this.#options;
-    return new Promise((resolve) => {
-      const cancel = clock.at((clock.now() + ns * (0.5 + random() / 2)) as Nanos, () => resolve());
-      this.#stopPause = () => {
-        cancel();
-        resolve();
-      };
-    });
+    return this.#pausing.for(clock, ns * (0.5 + random() / 2));
   }
 }

@@ -248,7 +248,11 @@ export class VmSlot {
 
   /** Called whenever the guest may have placed the function: once it takes that back nobody can tell. */
   #keepPlace(): void {
-    this.#lastPlaced = this.#placed() ?? this.#lastPlaced;
+    const placed = this.#placed();
+    if (placed === undefined) return;
+    this.#lastPlaced = placed;
+    // Of this QEMU may not have told in time.
+    this.#served?.fn.added();
   }
 
   #advance(now: Nanos): void {

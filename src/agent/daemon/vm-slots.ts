@@ -3,6 +3,7 @@
  * QEMU, for the guest sets them.
  */
 import type { Clock } from '#base/clock';
+import { Pause } from '#base/pause';
 import { type Nanos, nanos } from '#base/units';
 import type { HostListener, SoftHost } from '#host/root-complex';
 import type { RootSide } from '#pcie/root-port';
@@ -68,7 +69,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
   #memoryProblem: string | undefined;
   /** As it was logged, until QEMU answers. */
   #failure = '';
-  #onAllAdded: (() => void) | undefined;
+  readonly #addingPause = new Pause();
   #isLooking = false;
   #cancelLook: (() => void) | undefined;
   #looksUntilNs = 0;
@@ -93,7 +94,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
           onChanged: (now) => {
             options.onChanged();
             this.#lookIfUnsettled(now);
-            if (!this.#isAdding) this.#onAllAdded?.();
+            if (!this.#isAdding) this.#addingPause.end();
           },
         }),
     );
@@ -183,14 +184,7 @@ export class VmSlots implements SlotSoftware, HostListener, VmHotplug {
    */
   allAdded(withinNs: number): Promise<void> {
     if (!this.#isAdding) return Promise.resolve();
-    const { clock } = this.#options;
-    return new Promise((resolve) => {
-      const cancel = clock.at(nanos(clock.now() + withinNs), () => resolve());
-      this.#onAllAdded = () => {
-        cancel();
-        resolve();
-      };
-    });
+    return this.#addingPause.for(this.#options.clock, withinNs);
   }
 
   get #isAdding(): boolean {
