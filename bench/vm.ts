@@ -11,9 +11,9 @@ import { vmNeeds } from '#testkit/vm/vm-needs';
 import { BenchAuthority } from './support/bench-authority.ts';
 import { addedFigure, type Figure, figure, type Pair, printFigures } from './support/figures.ts';
 import { canPin, PinnedProcess, pinProcess } from './support/pinned-process.ts';
-import { DirectDevice, type EchoPlace } from './support/vm-direct.ts';
+import { DirectDevice } from './support/vm-direct.ts';
 import { VmBenchPool } from './support/vm-bench-pool.ts';
-import type { ToVmSide } from './support/vm-side.ts';
+import type { EchoPlace, ToVmSide } from './support/vm-side.ts';
 
 const HELP = `npm run bench -- vm [options]
 

@@ -1,17 +1,10 @@
 /** The accelerator served to QEMU without the fabric, hot-plugged by QMP at a root port. */
 import * as path from 'node:path';
-import type { TlsCredentials } from '#identity/tls-identity';
 import type { MonitoredVm } from '#testkit/vm/monitored-vm';
 import { PinnedProcess } from './pinned-process.ts';
-import type { ToVmSide } from './vm-side.ts';
+import type { EchoPlace, ToVmSide } from './vm-side.ts';
 
 const ID = 'direct';
-
-/** Where a TLS echo listens. */
-export interface EchoPlace {
-  readonly port: number;
-  readonly credentials: TlsCredentials;
-}
 
 export class DirectDevice {
   readonly #process: PinnedProcess;

@@ -13,11 +13,17 @@ import type { Answer } from './protocol.ts';
 import { RawClient } from './raw-client.ts';
 import { listenRaw } from './raw-server.ts';
 
+/** Where the echo listens, and who may connect. */
+export interface EchoPlace {
+  readonly port: number;
+  readonly credentials: TlsCredentials;
+}
+
 /** Answered by `ready`, or by a value: the port listened at, the median of the round trips in ns. */
 export type ToVmSide =
   | { readonly op: 'serve'; readonly path: string; readonly memoryBytes: number }
   | { readonly op: 'listen'; readonly credentials: TlsCredentials }
-  | { readonly op: 'connect'; readonly credentials: TlsCredentials; readonly port: number }
+  | ({ readonly op: 'connect' } & EchoPlace)
   | { readonly op: 'echo'; readonly rounds: number }
   /** Whether reads of the device that is served wait for a round trip of the echo. */
   | { readonly op: 'behind-echo'; readonly isOn: boolean };

@@ -177,7 +177,6 @@ describe('VMs of a state folder', () => {
     });
   });
 
-  // It named a file to look at that was not there either.
   // It was refused after packages were fetched for it, and left a folder as of a VM.
   it('are refused names of hosts without one, first of all', async () => {
     await preparePool(state, { boxes: 1, gpus: 1, hosts: 1, slots: 1 });
@@ -186,6 +185,7 @@ describe('VMs of a state folder', () => {
     );
   });
 
+  // It named a file to look at that was not there either.
   it('have no console before they are started', async () => {
     await expect(vmConsole({ state, host: 'vm2' })).rejects.toMatchObject({ code: 'not_found' });
   });

@@ -12,6 +12,7 @@ import { poolProcesses, readSizes } from '../pool-files.ts';
 import { configFile, logFile, poolFolder } from '../pool-folder.ts';
 import { lockPool } from '../pool-lock.ts';
 import { hostHasPaths } from '../pool-ready.ts';
+import { USUAL_SIZES } from '../pool-words.ts';
 import { shellWords } from '../shell-words.ts';
 import { makeStateFolder, stateFolder } from '../state-folder.ts';
 import { showConsole } from '../vm-console.ts';
@@ -54,7 +55,7 @@ export interface VmUpOptions {
 const MIB = 2 ** 20;
 const READY_WITHIN_MS = 10_000;
 /** Options that matter to a VM as it starts, and whose values nobody keeps. */
-const OF_THE_START = new Set('window window32 kvm qemu kernel initrd append add'.split(' '));
+const OF_THE_START = ['window', 'window32', 'kvm', 'qemu', 'kernel', 'initrd', 'append', 'add'];
 
 export async function vmUp(options: VmUpOptions): Promise<void> {
   checkOptions(options);
@@ -65,19 +66,17 @@ export async function vmUp(options: VmUpOptions): Promise<void> {
   let started: Started[];
   let vm: Vm;
   try {
-    const known = readSizes(state);
-    if (known !== undefined) refuseSoftHost(state, options.host, known);
+    refuseSoftHost(state, options.host);
     const isRunning = (await vmState(files)) !== undefined;
     vm = isRunning ? runningVm(files, options) : await prepareVm(state, files, options);
-    const pool = await startPool(state, {});
-    refuseSoftHost(state, options.host, pool.sizes);
+    const { processes } = await startPool(state, {});
     const qemu = {
       name: `qemu-${files.id}`,
       started: !isRunning,
       pid: await vm.start(),
       log: files.qemuLog,
     };
-    started = [...pool.processes, qemu, await startProxy(state, files, vm.record)];
+    started = [...processes, qemu, await startProxy(state, files, vm.record)];
   } finally {
     lock.close();
   }
@@ -127,7 +126,7 @@ function refuseOtherVm({ id }: VmFiles, record: VmRecord, options: VmUpOptions):
       `--${word} is ${options[word]}, the VM of ${id} runs with ${has[word]}: leave it out, or ${end}`,
     );
   }
-  const late = given.filter((word) => OF_THE_START.has(word)).map((word) => `--${word}`);
+  const late = given.filter((word) => OF_THE_START.includes(word)).map((word) => `--${word}`);
   if (late.length > 0) {
     printNote(
       `the VM of ${id} runs as it was started, ${late.join(', ')} aside: to change that, ${end}`,
@@ -226,12 +225,11 @@ function programOf(file: string): GuestProgram {
 }
 
 /** Hosts that `dxpu up` made have no VM. */
-function refuseSoftHost(
-  state: string,
-  id: string,
-  sizes: Parameters<typeof poolProcesses>[1],
-): void {
-  if (!poolProcesses(state, sizes).some(({ name }) => name === `host-${id}`)) return;
+function refuseSoftHost(state: string, id: string): void {
+  if (
+    !poolProcesses(state, readSizes(state) ?? USUAL_SIZES).some(({ name }) => name === `host-${id}`)
+  )
+    return;
   throw new DxpuError(
     'already_exists',
     `${id} is a host of this pool without a VM: choose another name with --host`,
