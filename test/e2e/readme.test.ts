@@ -11,7 +11,9 @@ import { promisify } from 'node:util';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readManagerConfig } from '#cli/manager-config';
+import { withPool } from '#cli/pool-connection';
 import { configFile, poolFolder } from '#cli/pool-folder';
+import { hostHasPaths } from '#cli/pool-ready';
 import { issueFiles } from '#identity/certificates';
 import { consoleSteps, patternOf } from './console-blocks.ts';
 import { buildDist, ROOT, Running } from './processes.ts';
@@ -63,6 +65,11 @@ describe('README', () => {
   it('its program binds two GPU nodes of one box', async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'dxpu-program-'));
     try {
+      // A command before it cuts all connections for a second.
+      const isBack = await withPool({ state, output: 'table' }, (pool) =>
+        hostHasPaths(pool, 'h1', 20_000),
+      );
+      expect(isBack, 'h1 reaches its boxes again').toBe(true);
       const file = await program(folder, state);
       const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: folder });
       expect(stdout).toMatch(/^b\d+: slot \d of box (b[12])\nb\d+: slot \d of box \1\n$/);
